@@ -1,0 +1,109 @@
+"""Every exception reactflow raises, sorted by who can fix it.
+
+* ReactflowError
+  - ConfigurationError      you: something was put together wrongly (also a ValueError)
+      - DuplicateToolError  two tools of one agent share a name
+  - ModelBehaviorError      the model: it broke the protocol
+  - ProviderError           the service: network, quota, 5xx; the openai error is the ``__cause__``
+  - ToolError               a tool: raise it to tell the model what went wrong and what to do
+  - StoreError              the memory's store: the answer may be there, its record is not
+  - BudgetExceeded          a limit came before there was any answer
+  - WorkflowError           a role of a workflow failed; names role and iteration
+
+Every one of them that is raised after a draft exists carries it as ``partial``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from reactflow.result import AgentResult, StopReason
+
+
+class ReactflowError(Exception):
+    """The root of the tree.
+
+    Attributes:
+        partial: The best draft so far as a result, where the run already had one; else None.
+    """
+
+    partial: AgentResult | None = None
+
+
+class ConfigurationError(ReactflowError, ValueError):
+    """Something was put together wrongly.  Nothing was lost; the message names the value and the fix."""
+
+
+class DuplicateToolError(ConfigurationError):
+    """Two tools of one agent have the same name."""
+
+    def __init__(self, name: str, known: Collection[str]) -> None:
+        super().__init__(
+            f"Two tools are called {name!r}; this agent has {sorted(known)}. Rename one with @tool(name=...)."
+        )
+        self.name = name
+        self.known = frozenset(known)
+
+
+class ModelBehaviorError(ReactflowError):
+    """The model broke the protocol: an empty reply, an unreadable verdict, an invalid structured answer."""
+
+
+class ProviderError(ReactflowError):
+    """The service behind a model failed.
+
+    Attributes:
+        status: The HTTP status, or None where there was no reply.
+        request_id: The service's own name for the request, or None.
+        body: At most the first 200 characters of a reply that could not be read, or None.
+        retryable: Whether the same request may succeed later.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        request_id: str | None = None,
+        body: str | None = None,
+        retryable: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.request_id = request_id
+        self.body = body[:200] if body is not None else None
+        self.retryable = retryable
+
+
+class ToolError(ReactflowError):
+    """Raised by a tool to tell the model, in its own words, what went wrong and what to do next."""
+
+
+class StoreError(ReactflowError):
+    """A memory store failed.  Raised by a commit, it carries the finished result as ``partial``."""
+
+
+class BudgetExceeded(ReactflowError):
+    """A limit came before there was any answer.
+
+    Attributes:
+        reason: Which limit, as a stop reason.
+    """
+
+    def __init__(self, message: str, *, reason: StopReason) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class WorkflowError(ReactflowError):
+    """A role of a workflow failed; the role's own error is the ``__cause__``.
+
+    Attributes:
+        role: Which role.
+        iteration: In which iteration, from 1.
+    """
+
+    def __init__(self, message: str, *, role: str, iteration: int) -> None:
+        super().__init__(message)
+        self.role = role
+        self.iteration = iteration

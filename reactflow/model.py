@@ -1,0 +1,320 @@
+"""The port to language models, and the one place where a model is called.
+
+``ChatRequest`` and ``ChatResponse`` travel through the whole chain, from the outermost advisor to the model and
+back.  :func:`ask` is the only caller of a model: it checks the budget, cuts at the deadline, counts tokens and tells
+the listeners, so that no role can escape the budget and neither the loop nor the agent sums anything.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, runtime_checkable
+from uuid import uuid4
+
+from reactflow.budget import Meter
+from reactflow.errors import BudgetExceeded, ModelBehaviorError
+from reactflow.events import (
+    Emit,
+    Event,
+    ModelFinished,
+    ModelStarted,
+    ReasoningDelta,
+    TextDelta,
+    TextWithdrawn,
+    WarningRaised,
+    discard,
+)
+from reactflow.frozen import EMPTY, FrozenDict
+from reactflow.messages import AssistantMessage, Message, ToolMessage, Usage, UserMessage, estimate_tokens
+from reactflow.result import Reflection, StopReason
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """What a model is told of one tool.
+
+    Args:
+        name: What the model calls it by: 1 to 64 letters, digits, ``_`` or ``-``.
+        description: When to use it and what comes back.
+        parameters: The JSON Schema of its arguments, an object.
+    """
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] = field(default=EMPTY, hash=False)
+
+
+current_run: ContextVar[Run | None] = ContextVar("reactflow_run", default=None)
+"""The run that the current code is a part of; a run started inside it counts toward its budget."""
+
+acting_as: ContextVar[str | None] = ContextVar("reactflow_role", default=None)
+"""The role that a workflow is playing; a run started for it is counted under that name."""
+
+
+@dataclass(eq=False, slots=True)
+class Run:
+    """What one run knows of itself; the same object in every request of the run.
+
+    Usage, calls and judgements are kept here and not in responses, so that no advisor can lose them.
+
+    Args:
+        question: What the user asked, as it stood at ``Order.MEMORY``: a redactor further out is honoured, and
+            what retrieval adds further in is not taken for the question.
+        meter: Counts what the run uses.
+        conversation_id: Whose memory to read and write, or None for no memory.
+        max_rounds: Model calls that may use tools, for each attempt; None for no limit.
+        emit: Where the run's events go.
+        run_id: Names the run in events and logs.
+        parent: The run that this one is a part of, or None.
+    """
+
+    question: UserMessage
+    meter: Meter = field(default_factory=Meter)
+    conversation_id: str | None = None
+    max_rounds: int | None = 10
+    emit: Emit = discard
+    run_id: str = field(default_factory=lambda: uuid4().hex)
+    parent: Run | None = None
+    calls: Counter[str] = field(default_factory=Counter)  # model calls, by role
+    tool_calls: Counter[str] = field(default_factory=Counter)  # by tool; feedback does not reset them
+    attempt: int = 1  # which draft of this turn is in the making, from 1
+    effects: dict[tuple[str, str], tuple[int, ToolMessage]] = field(
+        default_factory=dict
+    )  # side effects done, with their attempt
+    drafts: list[ChatResponse] = field(default_factory=list)  # complete answers, judged or not, oldest first
+    reflections: list[Reflection] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    commit: Callable[[], Any] | None = None  # what memory noted to store once the run has ended well
+    holds: set[tuple[int, str]] = field(default_factory=set)  # the conversations whose turn this run has
+    resources: AsyncExitStack = field(default_factory=AsyncExitStack)  # closed when the run is over
+
+    @property
+    def rounds(self) -> int:
+        """The agent's own model calls so far."""
+        return self.calls["agent"]
+
+    def warn(self, text: str) -> None:
+        """Note something that a careful caller should know; the same sentence is noted once."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+            self.emit(WarningRaised(text=text))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """What one layer hands to the next, from the outermost advisor to the model.
+
+    Args:
+        messages: Oldest first; the model answers the last one.
+        run: The same object in every request of a run.
+        tools: What the model may call.
+        tool_choice: ``"auto"``, ``"none"``, ``"required"`` or a tool's name; None leaves it to the server.
+        response_schema: The JSON Schema that the answer's text should satisfy, or None.
+        options: Model options such as ``temperature``; they win over the model's own.
+        stream: Whether the model sends deltas to *emit* while it writes.
+        context: What the caller and the layers know; read-only, carried on by the framework.
+        emit: Where events go while the run is under way.
+    """
+
+    messages: tuple[Message, ...]
+    run: Run
+    tools: tuple[ToolSpec, ...] = ()
+    tool_choice: str | None = None
+    response_schema: Mapping[str, Any] | None = None
+    options: Mapping[str, Any] = EMPTY
+    stream: bool = False
+    context: Mapping[str, Any] = EMPTY
+    emit: Emit = discard
+
+    def replace(self, **changes: Any) -> ChatRequest:
+        """Return a copy with *changes*."""
+        return replace(self, **changes)
+
+    def followed_by(self, *messages: Message) -> ChatRequest:
+        """Return a copy with *messages* added at the end."""
+        return replace(self, messages=(*self.messages, *messages))
+
+    def with_context(self, **keys: Any) -> ChatRequest:
+        """Return a copy whose context has *keys* added or replaced."""
+        return replace(self, context=FrozenDict({**self.context, **keys}))
+
+    def aside(self, *messages: Message) -> ChatRequest:
+        """Return a fresh request on the same run, without history, tools or options: what a judge uses."""
+        return ChatRequest(messages=messages, run=self.run, stream=self.stream, context=self.context, emit=self.emit)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatResponse:
+    """What comes back.  All but the message is optional; what is left out means "not said", and is filled in.
+
+    Args:
+        message: The answer, or the tool calls.
+        usage: Tokens of that one call, or None where the server reported nothing.
+        finish_reason: ``"stop"``, ``"tool_calls"``, ``"length"``, ``"content_filter"``, ``"refusal"``, or None.
+        context: What the layers want each other and the caller to know.
+        stop_reason: Set by whoever ends the turn; None leaves it to the agent.
+        transcript: What was appended to the request on the way to this answer, oldest first.
+    """
+
+    message: AssistantMessage
+    usage: Usage | None = None
+    finish_reason: str | None = None
+    context: Mapping[str, Any] = field(default=EMPTY, hash=False)
+    stop_reason: StopReason | None = None
+    transcript: tuple[Message, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The visible words of the answer."""
+        return self.message.text
+
+    def replace(self, **changes: Any) -> ChatResponse:
+        """Return a copy with *changes*."""
+        return replace(self, **changes)
+
+    def with_context(self, **keys: Any) -> ChatResponse:
+        """Return a copy whose context has *keys* added or replaced."""
+        return replace(self, context=FrozenDict({**self.context, **keys}))
+
+
+@runtime_checkable
+class ChatModel(Protocol):
+    """Anything that answers a conversation.  Subclass nothing.
+
+    ``complete`` returns the whole response in either mode; where ``request.stream`` is true it also sends
+    ``TextDelta(text)`` to ``request.emit`` while it writes.
+    """
+
+    @property
+    def name(self) -> str:
+        """What logs, events and price lists call it."""
+        ...
+
+    async def complete(self, request: ChatRequest) -> ChatResponse:
+        """Answer ``request.messages``."""
+        ...
+
+
+CUT_SHORT: Mapping[str, StopReason] = FrozenDict(
+    length=StopReason.TRUNCATED, content_filter=StopReason.FILTERED, refusal=StopReason.REFUSED
+)
+"""Finish reasons of a reply that is not a whole answer, and the stop reason each one means."""
+
+
+def cut_short(response: ChatResponse) -> StopReason | None:
+    """Why *response* is not a whole answer (cut, filtered, refused), or None where it is one."""
+    return CUT_SHORT.get(response.finish_reason or "")
+
+
+class _Speaker:
+    """Stamps a model's deltas with its round and role, and remembers whether any were sent."""
+
+    __slots__ = ("_emit", "_role", "_round", "spoke")
+
+    def __init__(self, emit: Emit, round: int, role: str) -> None:
+        self._emit, self._round, self._role = emit, round, role
+        self.spoke = False
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, TextDelta):
+            if event.text:
+                self.spoke = True
+                self._emit(TextDelta(event.text, self._round, self._role))
+        elif isinstance(event, TextWithdrawn):
+            self.withdraw()
+        elif isinstance(event, ReasoningDelta):
+            self._emit(ReasoningDelta(event.text, self._round, self._role))
+        else:
+            self._emit(event)
+
+    def withdraw(self) -> None:
+        if self.spoke:
+            self.spoke = False
+            self._emit(TextWithdrawn(self._round, self._role))
+
+
+async def ask(model: ChatModel, request: ChatRequest, *, role: str = "agent") -> ChatResponse:
+    """Call *model* once, inside the run's budget.
+
+    Args:
+        model: Who answers.
+        request: What to answer.
+        role: Who asks; its usage, rounds and events are counted under this name.
+
+    Returns:
+        The model's response; ``usage`` is filled in where the model said nothing.
+
+    Raises:
+        BudgetExceeded: A limit was reached before the call, or the deadline came during it.
+        ModelBehaviorError: What came back is not a :class:`ChatResponse`.
+    """
+    run, emit = request.run, request.emit
+    run.meter.check(model.name)
+    run.calls[role] += 1
+    run.meter.begin_call()
+    round = run.calls[role]
+    emit(ModelStarted(round=round, role=role, model=model.name))
+    speaker = _Speaker(emit, round, role)
+    started = time.perf_counter()
+    try:
+        response = await run.meter.cut(model.complete(request.replace(emit=speaker)))
+        if not isinstance(response, ChatResponse) or not isinstance(response.message, AssistantMessage):
+            raise ModelBehaviorError(
+                f"Model {model.name!r} returned {type(response).__name__}; "
+                "complete() must return a ChatResponse with an AssistantMessage."
+            )
+    except BaseException as error:
+        speaker.withdraw()
+        _count_failed(model, request, role, error)
+        raise
+    response = _counted(model, request, role, response)
+    if request.stream and not speaker.spoke and response.text:
+        speaker(TextDelta(response.text))  # a model that cannot stream still has a streamed answer
+    if response.message.tool_calls:
+        speaker.withdraw()
+    emit(
+        ModelFinished(
+            round=round,
+            role=role,
+            model=model.name,
+            usage=response.usage or UNKNOWN_USAGE,
+            elapsed_s=time.perf_counter() - started,
+            finish_reason=response.finish_reason,
+            tool_calls=len(response.message.tool_calls),
+        )
+    )
+    return response
+
+
+UNKNOWN_USAGE = Usage(0, 0, unknown_calls=1)
+
+
+def _counted(model: ChatModel, request: ChatRequest, role: str, response: ChatResponse) -> ChatResponse:
+    usage = response.usage
+    if usage is not None and not usage.unknown_calls:
+        request.run.meter.record(usage, role=role, model=model.name)
+        return response
+    guess = estimate_tokens(response.text) if request.run.meter.needs_estimate else 0
+    _count_unknown(model, request, role, usage or UNKNOWN_USAGE, guess)
+    return response.replace(usage=UNKNOWN_USAGE) if usage is None else response
+
+
+def _count_failed(model: ChatModel, request: ChatRequest, role: str, error: BaseException) -> None:
+    """A call that was cut or cancelled has been paid for as far as it came, and nobody said how much."""
+    if not isinstance(error, Exception) or isinstance(error, (TimeoutError, BudgetExceeded)):
+        _count_unknown(model, request, role, UNKNOWN_USAGE, 0)
+
+
+def _count_unknown(model: ChatModel, request: ChatRequest, role: str, usage: Usage, written: int) -> None:
+    meter = request.run.meter
+    read = sum(estimate_tokens(message.text) for message in request.messages) if meter.needs_estimate else 0
+    meter.record(usage, role=role, model=model.name, estimate=read + written)
+    if meter.needs_estimate:
+        request.run.warn(
+            f"Model {model.name!r} did not report its tokens; the budget counts an estimate for those calls."
+        )
