@@ -3,9 +3,9 @@
 import ast
 import re
 from functools import cache
+from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -13,6 +13,7 @@ import reactflow
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("reactflow", "advisors", "tools")
+PUBLIC = [name for name in reactflow.__all__ if name != "__version__"]
 
 
 @cache
@@ -54,17 +55,24 @@ def test_the_list_of_public_names_is_sorted_and_names_nothing_twice():
 
 
 def test_what_the_package_imports_for_its_users_is_in_the_list():
-    found = {name for name, value in vars(reactflow).items() if not isinstance(value, ModuleType)}
+    own = (node for node in ast.walk(ast.parse(Path(reactflow.__file__).read_text("utf-8"))) if is_own_import(node))
 
-    assert {name for name in found if not name.startswith("_")} - {"annotations"} <= set(reactflow.__all__)
+    assert {alias.asname or alias.name for node in own for alias in node.names} == set(PUBLIC)
 
 
-@pytest.mark.parametrize("name", reactflow.__all__)
+def is_own_import(node: ast.AST) -> bool:
+    return isinstance(node, ast.ImportFrom) and (node.module or "").startswith("reactflow.")
+
+
+@pytest.mark.parametrize("name", PUBLIC)
 def test_a_public_name_can_be_imported_is_explained_and_is_tested(name):
     assert getattr(reactflow, name) is not None
-    assert name in dir(reactflow)
     assert name in explained(), f"{name} has no docstring"
     assert name in words_of_the_tests(), f"no test mentions {name}"
+
+
+def test_the_version_is_that_of_the_distribution():
+    assert reactflow.__version__ == version("reactflow")
 
 
 def test_no_module_is_called_like_a_public_name():

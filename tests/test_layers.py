@@ -12,12 +12,13 @@ import pytest
 LAYERS = """
     frozen messages result errors events budget threads
     model
-    chain phrases progress verdict judge evaluators toolbox tool_schema fair_lock memory memory_windows
+    chain phrases progress verdict judge evaluators toolbox tool_schema output_schema answer_stream
+    fair_lock store storable memory memory_windows
     stores.*
     loop
     advisors.* tools.* wire.* openai_model offline_model loopback testing
     revise
-    doors
+    doors builder
     agent
     reflection
     workflows.*
