@@ -77,15 +77,17 @@ def listed(name: str, patterns: str) -> bool:
 
 
 def layer(name: str) -> int:
-    for height, patterns in enumerate(LAYERS.splitlines()):
+    for number, patterns in enumerate(LAYERS.splitlines()):
         if listed(name, patterns):
-            return height
+            return number
     pytest.fail(f"{name} has no layer: add it to LAYERS in tests/{Path(__file__).name}, as low as its imports allow")
 
 
 @pytest.mark.parametrize("name", INNER)
 def test_a_module_imports_only_its_own_layer_and_those_below(name):
-    too_high = {other for other in used(name) if layer(other) > layer(name)}
+    height = layer(name)
+
+    too_high = {other for other in used(name) if layer(other) > height}
 
     assert too_high == set(), f"{name} imports from above; move what it needs down, or hand it in as an argument"
 
