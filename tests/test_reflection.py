@@ -8,6 +8,7 @@ import time
 from itertools import pairwise
 
 import pytest
+from structlog.testing import capture_logs
 
 from reactflow import (
     AgentResult,
@@ -479,3 +480,14 @@ def test_builder_steps_add_and_replace_and_leave_the_template_alone():
     assert (agent.name, agent.delegate.max_rounds, agent.delegate.max_reflection_rounds) == ("n", 3, 2)
     assert [tool.name for tool in agent.delegate.tools] == ["weather"]
     assert "judge_model" not in template.settings
+
+
+def test_letting_the_drafting_model_judge_is_a_warning_once_per_agent():
+    model = ScriptedChatModel()
+    with capture_logs() as logs:
+        ReflectionAgent(model=model)
+        ReflectionAgent(model=model, judge_model=ScriptedChatModel())
+    assert logs == []
+    with capture_logs() as logs:
+        ReflectionAgent(model=model, judge_model=model)
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [("judge.same_model", "warning")]
