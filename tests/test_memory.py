@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactflow.errors import ConfigurationError
+from reactflow.events import TextDelta
 from reactflow.frozen import FrozenDict
 from reactflow.memory import ChatMemory, InMemoryStore, WindowChatMemory
 from reactflow.memory_windows import TokenWindowChatMemory, message_tokens
@@ -188,6 +189,7 @@ async def test_adding_nothing_stores_nothing():
         [AssistantMessage("a", tool_calls=(ToolCall(None, "look"),))],
         [AssistantMessage("a", extra="reasoning")],
         [ToolMessage("seen", None, "look")],
+        [TextDelta("a text, but no message")],
     ],
 )
 async def test_what_is_no_message_is_refused_and_nothing_of_it_is_stored(bad):
