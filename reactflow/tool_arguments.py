@@ -182,8 +182,8 @@ def read_json(text: str) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------ checking
 
 
-_NAMES_A_KEY = frozenset({"additionalProperties", "dependentRequired", "required", "unevaluatedProperties"})
-"""Rules about which keys there are: jsonschema's own message names the key, the value is the whole object."""
+_SAID_WELL = frozenset({"additionalProperties", "dependentRequired", "required", "unevaluatedProperties", None})
+"""Rules about which keys there are, and ``false``: jsonschema's own message names the key, not the whole object."""
 
 
 def check_arguments(validator: Validator, arguments: Mapping[str, Any]) -> None:
@@ -194,14 +194,20 @@ def check_arguments(validator: Validator, arguments: Mapping[str, Any]) -> None:
     """
     try:
         listed = list(islice(validator.iter_errors(arguments), MAX_LISTED + 1))
-    except RecursionError:
-        raise ToolError("The arguments are nested too deeply to check them. Call again with flatter ones.") from None
+    except Exception as error:  # jsonschema divides and recurses: 1e400 or a thousand brackets are too much for it
+        raise ToolError(
+            f"The arguments could not be checked ({type(error).__name__}). Nothing was run. Call with simpler ones."
+        ) from error
     if listed:
         raise _violated([_explain(error) for error in listed[:MAX_LISTED]], more=len(listed) > MAX_LISTED)
 
 
-def not_convertible(error: pydantic.ValidationError) -> ToolError:
-    """The same for arguments that pass the schema and are refused by pydantic, say by a validator of the user's."""
+def not_convertible(error: Exception) -> ToolError:
+    """The same for arguments that pass the schema and that pydantic, or a validator of the user's, refuses."""
+    if not isinstance(error, pydantic.ValidationError):
+        return ToolError(
+            f"The arguments could not be converted ({type(error).__name__}). Nothing was run. Call with others."
+        )
     found = error.errors(include_url=False, include_context=False)
     lines = [f"{_path(one['loc'])}: {quoted(one['input'])}: {one['msg'][:MAX_QUOTED]}" for one in found[:MAX_LISTED]]
     return _violated(lines, more=len(found) > MAX_LISTED)
@@ -216,7 +222,7 @@ def _violated(lines: Sequence[str], *, more: bool) -> ToolError:
 
 def _explain(error: ValidationError) -> str:
     error = best_match([error]) or error  # of the branches of a union, what went wrong in the one that was meant
-    if error.validator in _NAMES_A_KEY and len(error.message) <= MAX_QUOTED:
+    if error.validator in _SAID_WELL and len(error.message) <= MAX_QUOTED:
         return f"{_path(error.absolute_path)}: {error.message}"
     rule = f"{error.validator}: {quoted(error.validator_value)}"
     return f"{_path(error.absolute_path)}: {quoted(error.instance)} breaks the rule {rule}"

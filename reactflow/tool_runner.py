@@ -110,8 +110,8 @@ class ToolRunner:
         try:
             _find(call.name, request.tools).read_arguments(call.arguments)
             tool_request = ToolRequest(call if call.arguments else replace(call, arguments="{}"), request)
-        except ToolError as error:
-            return _failed(call, str(error))
+        except _REFUSALS as error:
+            return _refused(call, error)
         message = await advised(tool_request)
         # an advisor may have built a message of its own, and the model needs one that answers this call
         return replace(message, call_id=call.id, name=call.name)
@@ -130,8 +130,8 @@ class ToolRunner:
                 return replace(earlier[1], call_id=call.id)
             invoke = tool.bind(call, arguments, request)
             self._check_limits(tool, run)
-        except ToolError as error:
-            return _failed(call, str(error))
+        except _REFUSALS as error:
+            return _refused(call, error)
         run.tool_calls[call.name] += 1
         message = await _invoke(tool, invoke, call)
         if effect is not None and not message.is_error:
@@ -148,6 +148,15 @@ class ToolRunner:
             raise ToolError(
                 f"All {self.max_tool_calls} tool calls for one question are used up. Answer with the results you have."
             )
+
+
+_REFUSALS = (ToolError, RecursionError)
+"""Why a call may not even start.  What was read may still be too deep to be written again."""
+
+
+def _refused(call: ToolCall, error: ToolError | RecursionError) -> ToolMessage:
+    too_deep = "The arguments are nested too deeply. Nothing was run. Call again with flatter ones."
+    return _failed(call, str(error) if isinstance(error, ToolError) else too_deep)
 
 
 def _find(name: str, offered: Sequence[ToolSpec]) -> Tool:

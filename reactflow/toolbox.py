@@ -16,7 +16,6 @@ from math import isfinite
 from types import MethodType
 from typing import Any, Generic, TypeAlias, TypedDict, Unpack, cast, overload
 
-import pydantic
 from typing_extensions import ParamSpec, TypeVar
 
 from reactflow.errors import ConfigurationError, DuplicateToolError, ToolError
@@ -142,13 +141,13 @@ class Tool(ToolSpec, Generic[P, R]):
         """The call of the function with checked *arguments*, ready to run.
 
         Raises:
-            ToolError: Pydantic refuses what the schema allows; says why, for the model.
+            ToolError: They cannot be converted to what the hints ask for; says why, for the model.
         """
         keywords = {} if self.pass_dict else arguments
         if self.convert is not None:
             try:
                 keywords = self.convert(call.arguments if arguments else "{}")
-            except pydantic.ValidationError as error:
+            except Exception as error:  # pydantic's own error, or whatever a validator of the user's raises
                 raise not_convertible(error) from error
         if self.context_parameter is not None:
             keywords = {**keywords, self.context_parameter: ToolContext.of(call, request)}
