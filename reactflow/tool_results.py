@@ -53,9 +53,9 @@ def shorten(text: str, limit: int | None) -> str:
     return f"{text[:limit]}\n[{len(text) - limit} of {len(text)} characters were left out]"
 
 
-def words_of(error: BaseException) -> str:
+def words_of(error: BaseException, limit: int | None = MAX_ERROR_CHARS) -> str:
     """The message of *error*, shortened; empty where it has none or cannot say it."""
     try:
-        return shorten(str(error).strip(), MAX_ERROR_CHARS)
+        return shorten(str(error).strip(), limit)
     except Exception:  # a broken __str__ must not hide that the tool failed
         return ""
