@@ -12,7 +12,9 @@ import pytest
 LAYERS = """
     frozen messages result errors events budget threads
     model
-    chain phrases progress verdict judge evaluators toolbox tool_schema output_schema answer_stream
+    chain phrases progress verdict judge evaluators output_schema answer_stream
+    tool_docs tool_context tool_arguments tool_results tool_schema tool_definition tool_call
+    toolbox
     fair_lock store storable memory memory_windows
     stores.*
     loop
