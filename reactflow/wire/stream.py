@@ -181,7 +181,7 @@ class CallMerger:
             return False  # some servers invent an id for every fragment, but only a beginning has a name
         call_id = fragment.id if isinstance(fragment.id, str) else ""
         if call_id and current.call.id:
-            return call_id != current.call.id
+            return bool(call_id != current.call.id)
         if call_id or not is_object_text(current.text):
             return False
         repeated = fragment.name == current.call.name and settle_arguments(fragment.arguments) == current.text
