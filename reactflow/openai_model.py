@@ -12,11 +12,11 @@ import ipaddress
 import math
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
@@ -25,24 +25,21 @@ import httpx2
 import openai
 
 from reactflow.errors import ConfigurationError, ProviderError
+from reactflow.frozen import FrozenDict
 from reactflow.messages import AssistantMessage
-from reactflow.model import ChatRequest, ChatResponse, Run, ToolSpec
-from reactflow.wire.encode import (
-    MessageWriter,
-    Written,
-    dump,
-    in_pieces,
-    join_body,
-    write_options,
-    write_tools,
-)
+from reactflow.model import ChatRequest, ChatResponse
+from reactflow.wire.encode import in_pieces
 from reactflow.wire.failure import LONGEST_RETRY_AFTER_S, Refusal, backoff, explain, message_of, wanted_wait
 from reactflow.wire.loops import PerLoop
 from reactflow.wire.receive import Reception
 from reactflow.wire.reply import BadReply, Heard, settle
+from reactflow.wire.request import RequestWriter, ResponseFormat
+from reactflow.wire.tool_text import READ_FROM_TEXT, ToolMode, read_text
 
 if TYPE_CHECKING:
     from openai._types import RequestOptions
+
+T = TypeVar("T")
 
 ENDPOINT: Final = "/chat/completions"
 LARGE_BODY_BYTES: Final = 1 << 20
@@ -98,6 +95,9 @@ class OpenAIChatModel:
             calls goes on without tools, for servers that insist on it.
         replay_reasoning: Whether the model's thinking goes back to the server with later requests: True, False, or
             None for "with messages that call tools", which suits the servers that care.
+        tool_mode: How tools are offered: ``"native"``; ``"json_schema"``, where each reply is a JSON object with a
+            call or an answer, enforced by the server; or ``"text"``, by words alone, for servers and models that know
+            no tools.  The last two put tools, calls and results into words.
         response_format: How a wanted schema is sent: ``"json_schema"``, ``"json_object"`` for servers that know no
             schema, or ``"none"``; in the latter two the schema is put into words.
         headers: More headers for every request.
@@ -119,7 +119,8 @@ class OpenAIChatModel:
         retries: int = 2,
         keep_tools_on_final: bool = False,
         replay_reasoning: bool | None = None,
-        response_format: Literal["json_schema", "json_object", "none"] = "json_schema",
+        tool_mode: ToolMode = "native",
+        response_format: ResponseFormat = "json_schema",
         headers: Mapping[str, str] | None = None,
         **options: Any,
     ) -> None:
@@ -132,13 +133,15 @@ class OpenAIChatModel:
         self._base_url = _checked_url(base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1")
         self._api_key = _checked_key(api_key, self._base_url)
         self._timeout, self._stream_read_timeout, self._retries = timeout, stream_read_timeout, retries
-        self._keep_tools_on_final = keep_tools_on_final
-        self._response_format = response_format
         self._headers = dict(headers or {})
-        self._options = dict(options)
-        self._writer = MessageWriter(replay_reasoning)
-        self._written: WeakKeyDictionary[Run, Written] = WeakKeyDictionary()
-        write_options(self._options, with_tools=True)  # what cannot be sent is refused now
+        self._writer = RequestWriter(
+            model=self._model,
+            options=FrozenDict(options),
+            tool_mode=_one_of("tool_mode", tool_mode, get_args(ToolMode)),
+            response_format=_one_of("response_format", response_format, get_args(ResponseFormat)),
+            keep_tools_on_final=keep_tools_on_final,
+            replay_reasoning=replay_reasoning,
+        )
 
     @property
     def name(self) -> str:
@@ -148,12 +151,6 @@ class OpenAIChatModel:
     def __repr__(self) -> str:
         return f"OpenAIChatModel({self._model!r}, base_url={self._base_url!r})"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_written"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _written=WeakKeyDictionary())
-
     async def complete(self, request: ChatRequest) -> ChatResponse:
         """Ask the server; repeat what may succeed when repeated, within the run's deadline.
 
@@ -161,7 +158,8 @@ class OpenAIChatModel:
             ProviderError: The service failed; the openai error is the cause.
             ConfigurationError: An option cannot be sent.
         """
-        body = self._body(request)
+        request = request if self._writer.streams(request) == request.stream else request.replace(stream=False)
+        body = self._writer.write(request)
         for attempt in count(1):
             try:
                 heard = await self._attempt(request, body)
@@ -174,13 +172,16 @@ class OpenAIChatModel:
         raise AssertionError("unreachable")
 
     def _settled(self, heard: Heard, request: ChatRequest) -> ChatResponse:
+        offered = {tool.name for tool in request.tools}
+        if offered and heard.text and not heard.calls and read_text(heard, self._writer.tool_mode, offered):
+            request.run.warn(READ_FROM_TEXT)
         used = (
             call.id
             for message in request.messages
             if isinstance(message, AssistantMessage)
             for call in message.tool_calls
         )
-        return settle(heard, offered={tool.name for tool in request.tools}, used=used)
+        return settle(heard, offered=offered, used=used)
 
     def _wait(self, error: ProviderError, attempt: int, deadline: float | None) -> float | None:
         """Seconds until the next attempt, or None where there is to be none."""
@@ -191,52 +192,6 @@ class OpenAIChatModel:
         wait = max(wanted, backoff(attempt))
         too_late = deadline is not None and time.monotonic() + wait >= deadline
         return None if too_late or wanted > LONGEST_RETRY_AFTER_S else wait
-
-    # -- the request ---------------------------------------------------------------------------------------------
-
-    def _body(self, request: ChatRequest) -> bytes:
-        written = self._written.get(request.run)
-        if written is None:
-            written = self._written[request.run] = Written()
-        tools, choice = self._tools(request, written)
-        fields = {"model": dump(self._model)}
-        fields |= write_options({**self._options, **request.options}, with_tools=bool(tools))
-        if request.response_schema is not None and self._response_format != "none":
-            fields["response_format"] = self._format(request.response_schema)
-        fields.pop("stream_options", None)
-        if request.stream:
-            fields["stream"] = b"true"
-            fields |= self._stream_options(request)
-        if tools:
-            fields["tools"] = write_tools(tools)
-            if choice is not None:
-                fields["tool_choice"] = _choice(choice)
-        messages = self._writer.write(request.messages, written)
-        if not messages:
-            raise ConfigurationError("The request has no message with any text in it; ask something.")
-        return join_body(fields, messages)
-
-    def _tools(self, request: ChatRequest, written: Written) -> tuple[tuple[ToolSpec, ...], str | None]:
-        if request.tools:
-            written.tools = request.tools
-        elif self._keep_tools_on_final:
-            names = {
-                call.name: None
-                for message in request.messages
-                if isinstance(message, AssistantMessage)
-                for call in message.tool_calls
-            }
-            return (written.tools or tuple(map(ToolSpec, names))) if names else (), "none"
-        return request.tools, request.tool_choice
-
-    def _stream_options(self, request: ChatRequest) -> dict[str, bytes]:
-        wanted = {"stream_options": {"include_usage": True}, **self._options, **request.options}["stream_options"]
-        return write_options({"stream_options": wanted}, with_tools=True)
-
-    def _format(self, schema: Mapping[str, Any]) -> bytes:
-        if self._response_format == "json_object":
-            return b'{"type":"json_object"}'
-        return dump({"type": "json_schema", "json_schema": {"name": "answer", "schema": dict(schema)}})
 
     # -- the exchange --------------------------------------------------------------------------------------------
 
@@ -366,10 +321,10 @@ def _bad_reply_cause(error: BadReply, response: httpx2.Response) -> openai.APIEr
     return openai.APIResponseValidationError(response, error.body, message=str(error))
 
 
-def _choice(choice: str) -> bytes:
-    if choice in ("auto", "none", "required"):
-        return dump(choice)
-    return dump({"type": "function", "function": {"name": choice}})
+def _one_of(name: str, value: T, known: Collection[Any]) -> T:
+    if value not in known:
+        raise ConfigurationError(f"OpenAIChatModel({name}={value!r}): give one of {', '.join(map(repr, known))}.")
+    return value
 
 
 def _check_number(name: str, value: float, good: bool) -> None:

@@ -37,10 +37,12 @@ class Written:
     Args:
         messages: The bytes of each message, by the message's identity; the message is kept so that this stays its.
         tools: The tools that the run offered last.
+        systems: System messages with instructions added, so that an equal one is the same one.
     """
 
     messages: dict[int, tuple[Message, bytes]] = field(default_factory=dict)
     tools: tuple[ToolSpec, ...] = ()
+    systems: dict[Message, Message] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
