@@ -7,6 +7,7 @@ the weather tool and the warnings that the search tool finds agree with each oth
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -95,7 +96,7 @@ def find_place(name: str) -> Place:
     """The city called *name* in English or Chinese; case, accents and a trailing "city" or 市 do not matter.
 
     Raises:
-        ToolError: No city has that name; lists up to five near ones in the script of *name*.
+        ToolError: No city has that name; lists up to five near ones, else ten others, in the script of *name*.
     """
     index = _by_name()
     place = index.get(fold(name))
@@ -104,15 +105,24 @@ def find_place(name: str) -> Place:
     language = script(name)
     near = process.extract(fold(name)[:100], list(index), scorer=fuzz.ratio, score_cutoff=50, limit=5)
     found = list(dict.fromkeys(index[key].names[language] for key, _, _ in near))
-    known = found or [place.names[language] for place in places()]
+    some = found or [place.names[language] for place in places()[:10]]
     if language == "zh":
-        raise ToolError(
-            f"示例数据中没有城市“{name[:100]}”。{'相近的' if found else '可选的'}城市：{'、'.join(known)}。"
-        )
+        hint = "相近的城市" if found else "有的城市例如"
+        raise ToolError(f"示例数据中没有城市“{name[:100]}”。{hint}：{'、'.join(some)}。")
     raise ToolError(
         f"The sample data have no city called {name[:100]!r}. "
-        f"{'Near names' if found else 'Cities'}: {', '.join(known)}."
+        f"{'Near names' if found else 'It has, for example'}: {', '.join(some)}."
     )
+
+
+@cache
+def name_pattern() -> re.Pattern[str]:
+    """Finds the names of the sample's cities in a text, as group ``v``; of two that begin alike the longer one."""
+    names = sorted({n for p in places() for n in (*p.names.values(), *p.aliases)}, key=lambda name: (-len(name), name))
+    letter = r"[^\W\u4e00-\u9fff]"
+    latin = "|".join(re.escape(name) for name in names if script(name) == "en")
+    chinese = "|".join(name for name in names if script(name) == "zh")
+    return re.compile(rf"(?i)(?P<v>(?<!{letter})(?:{latin})(?!{letter})|{chinese})")
 
 
 @cache

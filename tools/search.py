@@ -26,9 +26,12 @@ NOTES = {
 STOP = frozenset(
     re.findall(
         r"\w+",
-        """a about an and any are as at be been by can could current did do does find for from give had has have how i in
-        is it its look me my of on or our please search should show situation tell than that the their there these
-        they this to today us was we were what when where which who whom whose why will with would you your""",
+        """
+        a about an and any are as at be been by can could current did do does find for from give had has have
+        how i in is it its look me my of on or our please search should show situation tell than that the their
+        there these they this to today us was we were what when where which who whom whose why will with would
+        you your
+        """,
     )
 )
 TITLE_WEIGHT = 3

@@ -48,8 +48,6 @@ def _now(place: Place, day: date, language: Language) -> dict[str, Any]:
     return {
         "condition": _name(today.condition, language),
         "temperature_c": round(today.low_c + 0.7 * (today.high_c - today.low_c), 1),
-        "high_c": today.high_c,
-        "low_c": today.low_c,
         "humidity_percent": min(98, round(38 + 40 * wet + (15 if today.precipitation_mm else 0))),
         "precipitation_mm": today.precipitation_mm,
         "wind_kmh": round(0.6 * today.wind_kmh, 1),
