@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from reactflow.chain import Handler, Order
@@ -11,7 +11,7 @@ from reactflow.evaluators import as_evaluator
 from reactflow.events import DraftReady, VerdictGiven
 from reactflow.judge import Draft, Evaluator, check_judgement, gather_evidence
 from reactflow.messages import this_turn
-from reactflow.model import ChatModel, ChatRequest, ChatResponse, cut_short
+from reactflow.model import ChatRequest, ChatResponse, cut_short
 from reactflow.phrases import blank_answer_feedback, generic_feedback
 from reactflow.result import Judgement, Reflection, StopReason
 
@@ -47,6 +47,8 @@ class ReflectionAdvisor:
     on_judge_error: OnJudgeError = "accept"
     max_feedback_chars: int = 1000
     max_evidence_chars: int = 8000
+    given: Any = field(init=False, repr=False, compare=False)
+    """The evaluator as it was given, so that an agent can tell whether it was told to let its own model judge."""
     reflects: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -55,6 +57,7 @@ class ReflectionAdvisor:
         for name in ("max_feedback_chars", "max_evidence_chars"):
             if getattr(self, name) < 1:
                 raise ConfigurationError(f"{name}={getattr(self, name)!r}: give a whole number from 1.")
+        object.__setattr__(self, "given", self.evaluator)
         object.__setattr__(self, "evaluator", as_evaluator(self.evaluator))
 
     async def advise(self, request: ChatRequest, call_next: Handler) -> ChatResponse:
@@ -117,8 +120,3 @@ class ReflectionAdvisor:
 
 def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def judges_with(advisor: object, model: ChatModel) -> bool:
-    """Whether *advisor* lets *model* judge, directly."""
-    return getattr(getattr(advisor, "evaluator", None), "model", None) is model

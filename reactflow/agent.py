@@ -12,7 +12,7 @@ import structlog
 
 from reactflow.advisors.chat_memory import ChatMemoryAdvisor
 from reactflow.advisors.output import OutputAdvisor, value_of
-from reactflow.advisors.reflection import ReflectionAdvisor, judges_with
+from reactflow.advisors.reflection import ReflectionAdvisor
 from reactflow.budget import Budget
 from reactflow.builder import AgentBuilder
 from reactflow.chain import Advisor, AnyAdvisor, FunctionAdvisor, Handler, Order, ToolAdvisor, check_advisors, compose
@@ -284,7 +284,7 @@ def _reflection_rounds(rounds: object, advisors: Sequence[AnyAdvisor]) -> int:
 
 
 def _warn_of_self_judgement(advisors: Sequence[AnyAdvisor], model: ChatModel) -> None:
-    if any(isinstance(each, ReflectionAdvisor) and judges_with(each, model) for each in advisors):
+    if any(isinstance(each, ReflectionAdvisor) and each.given is model for each in advisors):
         log.warning(
             "judge.same_model", model=model.name, advice="a model overlooks its own mistakes; use another judge"
         )

@@ -15,6 +15,7 @@ from reactflow.builder import AgentBuilder
 from reactflow.chain import AnyAdvisor
 from reactflow.doors import Doors
 from reactflow.errors import ConfigurationError
+from reactflow.judge import LLMJudge
 from reactflow.memory import ChatMemory, WindowChatMemory
 from reactflow.model import ChatModel, ChatRequest, Run
 from reactflow.result import AgentResult
@@ -68,7 +69,7 @@ class ReflectionAgent(Doors[AgentResult]):
                 "Give judge_model=... or evaluator=..., not both: there is one owner of the verdict."
             )
         given = tuple(advisors)
-        judge = next((each for each in (evaluator, judge_model) if each is not None), model)
+        judge = next((each for each in (evaluator, judge_model) if each is not None), LLMJudge(model))
         reflection = ReflectionAdvisor(judge, on_judge_error=on_judge_error)
         if isinstance(memory, EllipsisType):
             owned = any(isinstance(each, ChatMemoryAdvisor) for each in given)
