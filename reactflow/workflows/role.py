@@ -1,7 +1,8 @@
 """The roles of a workflow: anything that answers can play one.
 
 An agent or another workflow, a model, or a function ``(prompt: str) -> str``, plain or async.  A role is asked with
-one prompt and has no memory: what it should know of earlier rounds is in the prompt.
+one prompt and has no memory: what it should know of earlier rounds is in the prompt.  Where a role judges, an
+evaluator (:mod:`reactflow.judge`) can play it too; it gets the draft itself instead of a prompt.
 """
 
 from __future__ import annotations
@@ -30,12 +31,13 @@ from reactflow.events import (
     TextWithdrawn,
     VerdictGiven,
 )
+from reactflow.judge import Draft, Evaluator, check_judgement, gather_evidence
 from reactflow.messages import SystemMessage, UserMessage
 from reactflow.model import ChatModel, acting_as, ask
-from reactflow.result import AgentResult
+from reactflow.result import AgentResult, Judgement
 from reactflow.threads import run_in_thread
 from reactflow.workflows.attempt import Trail
-from reactflow.workflows.reply import Reply, read_reply
+from reactflow.workflows.reply import Reply, as_text, read_reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Role:
 
     Args:
         name: What events, errors and the usage table call it.
-        actor: An object with ``arun``, a ChatModel, or a function.
+        actor: An object with ``arun``, a ChatModel, an Evaluator, or a function.
         system_prompt: Standing instructions for a ChatModel; other actors have their own.
     """
 
@@ -87,6 +89,9 @@ class Role:
             return read_reply(await trail.run.meter.cut(work, recovers=True))
         if is_model(self.actor):
             return await self._ask_model(message, trail, schema, drafting)
+        if is_evaluator(self.actor):
+            judgement = await trail.run.meter.cut(evaluate(self.actor, trail), recovers=True)
+            return Reply(as_text(judgement), judgement)
         return read_reply(await trail.run.meter.cut(call(self.actor, message.text), recovers=True))
 
     async def _ask_model(
@@ -132,14 +137,21 @@ def playing(role: str, trail: Trail) -> Iterator[None]:
     except (BudgetExceeded, ConfigurationError):
         raise
     except Exception as error:  # an actor may be user code: whatever comes out, the error says where
-        reason = f"{type(error).__name__}: {error}".removesuffix(": ")
-        raise WorkflowError(
-            f"The {role} failed in iteration {trail.iteration}: {reason} (The role's own error is the cause.)",
-            role=role,
-            iteration=trail.iteration,
-        ) from error
+        raise role_failed(role, trail, error) from error
     finally:
         acting_as.reset(before)
+
+
+def role_failed(role: str, trail: Trail, cause: Exception) -> WorkflowError:
+    """The error that says which role failed, in which iteration, and why."""
+    reason = f"{type(cause).__name__}: {cause}".removesuffix(": ")
+    error = WorkflowError(
+        f"The {role} failed in iteration {trail.iteration}: {reason} (The role's own error is the cause.)",
+        role=role,
+        iteration=trail.iteration,
+    )
+    error.__cause__ = cause
+    return error
 
 
 def as_role(actor: Any, name: str, system_prompt: str | None = None) -> Role:
@@ -150,7 +162,8 @@ def as_role(actor: Any, name: str, system_prompt: str | None = None) -> Role:
     """
     if isinstance(actor, Role):
         return replace(actor, name=name)
-    if isinstance(actor, type) or not (is_agent(actor) or is_model(actor) or callable(actor)):
+    known = is_agent(actor) or is_model(actor) or is_evaluator(actor) or callable(actor)
+    if isinstance(actor, type) or not known:
         raise ConfigurationError(
             f"{name}={actor!r:.80} cannot answer; give an agent, a workflow, a ChatModel such as "
             "OpenAIChatModel('gpt-5-mini'), or a function (prompt: str) -> str."
@@ -172,6 +185,22 @@ def is_agent(actor: Any) -> bool:
 def is_model(actor: Any) -> bool:
     """Whether *actor* is a ChatModel."""
     return not is_agent(actor) and callable(getattr(actor, "complete", None)) and hasattr(actor, "name")
+
+
+def is_evaluator(actor: Any) -> bool:
+    """Whether *actor* judges drafts by itself, without a prompt."""
+    return not is_agent(actor) and not is_model(actor) and callable(getattr(actor, "evaluate", None))
+
+
+async def evaluate(evaluator: Evaluator, trail: Trail) -> Judgement:
+    """Let *evaluator* judge the newest draft, with the tool calls that led to it as evidence."""
+    draft = Draft(question=trail.task, text=trail.latest.draft, evidence=evidence(trail), request=trail.request)
+    return check_judgement(await evaluator.evaluate(draft), evaluator, question=trail.task)
+
+
+def evidence(trail: Trail) -> str:
+    """The tool calls that an agent made for the newest draft, and their results; empty where there were none."""
+    return "" if trail.reply is None else gather_evidence(trail.reply.messages, question=trail.task)
 
 
 async def call(function: Callable[..., Any], *args: Any) -> Any:
