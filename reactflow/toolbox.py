@@ -144,7 +144,7 @@ class ToolRunner:
         try:
             _find(call.name, request.tools).read_arguments(call.arguments)
             tool_request = ToolRequest(call if call.arguments else replace(call, arguments="{}"), request)
-        except _REFUSALS as error:
+        except (*_REFUSALS, ValueError) as error:
             return _refused(call, error)
         message = await advised(tool_request)
         # an advisor may have built a message of its own, and the model needs one that answers this call
@@ -188,7 +188,7 @@ _REFUSALS = (ToolError, RecursionError)
 """Why a call may not even start.  What was read may still be too deep to be written again."""
 
 
-def _refused(call: ToolCall, error: ToolError | RecursionError) -> ToolMessage:
+def _refused(call: ToolCall, error: Exception) -> ToolMessage:
     too_deep = "The arguments are nested too deeply. Nothing was run. Call again with flatter ones."
     return failed(call, str(error) if isinstance(error, ToolError) else too_deep)
 
