@@ -63,9 +63,6 @@ class Phrases:
     invalid_output: str
     correct_output: str
     left_out: str
-    tool_call: str
-    tool_result: str
-    tool_error: str
     earlier_left_out: str
     judge_role: str
     judge_criteria: str
@@ -77,6 +74,7 @@ class Phrases:
     draft: str
     evidence: str
     no_evidence: str
+    end: str
     not_json: str
     several_json: str
     schema_broken: str
@@ -106,9 +104,6 @@ ENGLISH = Phrases(
     invalid_output="Your answer does not have the required form:",
     correct_output="Reply with the corrected JSON only, without any other text.",
     left_out="[... {count} characters left out ...]",
-    tool_call="Tool call: {name} {arguments}",
-    tool_result="Result: {text}",
-    tool_error="Error: {text}",
     earlier_left_out="[{count} earlier tool calls left out]",
     judge_role=(
         "You are a strict reviewer. Decide whether the draft may be handed over as the answer to the question. "
@@ -139,7 +134,8 @@ ENGLISH = Phrases(
     question="question",
     draft="draft",
     evidence="evidence: tool calls of this turn",
-    no_evidence="(no tools were called)",
+    no_evidence="(none)",
+    end="end",
     not_json="The answer must be JSON and nothing else. It could not be read: {error}.",
     several_json="The answer holds {count} JSON blocks. Give exactly one.",
     schema_broken="The answer's JSON breaks these rules:",
@@ -163,9 +159,6 @@ CHINESE = Phrases(
     invalid_output="你的回答不符合要求的格式：",
     correct_output="请只回复改正后的 JSON，不要有其他文字。",
     left_out="[……略去 {count} 个字符……]",
-    tool_call="工具调用：{name} {arguments}",
-    tool_result="结果：{text}",
-    tool_error="错误：{text}",
     earlier_left_out="[略去更早的 {count} 次工具调用]",
     judge_role="你是严格的评审。请判断草稿能否作为问题的答案交付。只评审草稿本身，不要自己回答问题。",
     judge_criteria="只有满足每一条标准，草稿才算通过：",
@@ -188,7 +181,8 @@ CHINESE = Phrases(
     question="问题",
     draft="草稿",
     evidence="证据：本轮的工具调用",
-    no_evidence="（没有调用工具）",
+    no_evidence="（无）",
+    end="结束",
     not_json="回答必须只是 JSON，但无法解析：{error}。",
     several_json="回答中有 {count} 个 JSON 代码块，请只给出一个。",
     schema_broken="回答的 JSON 违反了以下规则：",
@@ -205,20 +199,24 @@ def phrases(question: str) -> Phrases:
     return CHINESE if language(question) == "zh" else ENGLISH
 
 
-def shorten(text: str, max_chars: int, *, question: str = "") -> str:
-    """Cut *text* to at most *max_chars* characters, with an ellipsis where something is missing.
+def shorten(text: str, max_chars: int) -> str:
+    """Cut *text* to at most *max_chars* characters, > 0, with an ellipsis where its end is missing."""
+    return text if len(text) <= max_chars else text[: max_chars - 1].rstrip() + "…"
 
-    A *question* puts the note in its language and says how much was left out, of the middle; both ends are kept.
+
+def shorten_middle(text: str, max_chars: int, *, question: str = "") -> str:
+    """Cut *text* to at most *max_chars* characters, > 0, in its middle; a line there says how much is missing.
+
+    The line follows the language of *question*.  Where there is no room for it the end is cut off instead.
     """
     if len(text) <= max_chars:
         return text
-    if not question:
-        return text[: max(0, max_chars - 1)].rstrip() + "…"
-    said = phrases(question)
-    room = max(0, max_chars - len(said.left_out.format(count=len(text))) - 2)
+    note = phrases(question).left_out
+    room = max_chars - len(note.format(count=len(text))) - 2
+    if room < 2:
+        return shorten(text, max_chars)
     head, tail = room - room // 2, room // 2
-    note = said.left_out.format(count=len(text) - head - tail)
-    return f"{text[:head]}\n{note}\n{text[len(text) - tail :]}"
+    return f"{text[:head]}\n{note.format(count=len(text) - head - tail)}\n{text[-tail:]}"
 
 
 def quoted(text: str) -> str:

@@ -14,6 +14,7 @@ from reactflow.phrases import (
     phrases,
     quoted,
     shorten,
+    shorten_middle,
 )
 
 
@@ -160,10 +161,19 @@ def test_a_cut_is_visible_and_keeps_the_limit():
 
 
 def test_a_cut_in_the_middle_says_how_much_is_missing():
-    text = shorten("a" * 500 + "b" * 500, 100, question="What?")
+    text = shorten_middle("a" * 500 + "b" * 500, 100)
 
     assert text == "a" * 32 + "\n[... 936 characters left out ...]\n" + "b" * 32
     assert len(text) <= 100
+
+
+def test_a_cut_in_the_middle_follows_the_language_of_the_question():
+    assert shorten_middle("字" * 100, 30, question="为什么？") == "字" * 6 + "\n[……略去 88 个字符……]\n" + "字" * 6
+
+
+def test_a_cut_in_the_middle_without_room_for_its_note_is_a_plain_cut():
+    assert shorten_middle("a" * 100, 20) == "a" * 19 + "…"
+    assert shorten_middle("a" * 20, 20) == "a" * 20
 
 
 def test_quoted_text_loses_blank_space_around_it():
