@@ -83,6 +83,7 @@ class Phrases:
     check_killed: str
     check_timed_out: str
     no_check_ran: str
+    no_output: str
 
 
 ENGLISH = Phrases(
@@ -146,6 +147,7 @@ ENGLISH = Phrases(
     no_check_ran=(
         "The check `{command}` found nothing to run (exit code {code}), so nothing was checked. The end of its output:"
     ),
+    no_output="(no output)",
 )
 
 CHINESE = Phrases(
@@ -191,6 +193,7 @@ CHINESE = Phrases(
     check_killed="检查 `{command}` 被信号 {code} 终止。输出的结尾：",
     check_timed_out="检查 `{command}` 在 {seconds} 秒内没有结束。输出的结尾：",
     no_check_ran="检查 `{command}` 没有可运行的内容（退出码 {code}），因此什么都没有检查。输出的结尾：",
+    no_output="（没有输出）",
 )
 
 
