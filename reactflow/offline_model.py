@@ -35,6 +35,7 @@ from reactflow.phrases import language
 Schema: TypeAlias = Mapping[str, Any]
 Results: TypeAlias = list[tuple[ToolCall, ToolMessage]]
 FITS = {"place": ("place", "name", "han"), "id": ("id", "number"), "text": ("quoted", "name", "place", "id")}
+FITS |= {"number": ("number",), "date": ("date",)}
 
 
 def _kind(name: str, spec: Schema) -> str:
@@ -94,10 +95,9 @@ class Source:
             inner = spec.get("items", {})
             items = [value for _, value in self.values(_kind("", inner), inner)]
             return [(-2, items)] if items else []
-        kinds = [one for one in FITS.get(kind, (kind,)) if one in plain.PATTERNS]
-        found = [found for one in kinds if (found := plain.find(one, self.text, self.today))]
+        found = [found for one in FITS.get(kind, ()) if (found := plain.find(one, self.text, self.today))]
         if kind == "place" and found:  # in "Paris and Atlantis" the unknown name is a place too
-            linked = {at: name for at, name in chain(*found) if plain.PATTERNS["linked"].search(self.text[:at])}
+            linked = {at: name for at, name in chain(*found) if plain.pattern("linked").search(self.text[:at])}
             return sorted((linked | dict(found[0])).items())
         phrase = [(-2, plain.search_phrase(self.text, self.question))] if kind in ("text", "search") else []
         return found[0] if found else phrase
@@ -129,7 +129,7 @@ def _plan(request: ChatRequest, source: Source, feedback: str, results: Results)
         kinds = [{_kind(*item) for item in tool.parameters.get("properties", {}).items()} for tool in tools]
         forced = tools[:1] if request.tool_choice not in (None, "auto") else []
         chosen = [tool for tool, kind in zip(tools, kinds, strict=True) if "search" in kind] or forced
-    said, planned, lacking = plain.WORD_LIST[language(source.question)], dict[tuple[str, str], None](), ""
+    said, planned, lacking = plain.said(language(source.question)), dict[tuple[str, str], None](), ""
     for tool in chosen:
         filled, missing = source.fill(tool.parameters)
         if missing:
@@ -144,11 +144,11 @@ def _plan(request: ChatRequest, source: Source, feedback: str, results: Results)
 def _write(question: str, results: Results, detail: bool) -> str:
     """The answer: what each result says, the figures side by side, what is missing, the notes of the results."""
     spoken, lines, notes, alike = language(question), list[str](), dict[str, None](), dict[str, dict[str, Any]]()
-    said = plain.WORD_LIST[spoken]
+    said = plain.said(spoken)
     for call, result in results:
         asked, value = call.read_arguments().values(), plain.decoded(result.text)
         if isinstance(value, dict):
-            notes |= {str(v): None for k, v in value.items() if plain.MEANING.get(k) == "note"}
+            notes |= {str(v): None for k, v in value.items() if plain.meaning(k) == "note"}
             value = {k: v for k, v in value.items() if not isinstance(v, str) or v not in (*asked, *notes)}
         told = (
             said["no_result"].format(result.text) if result.is_error else plain.in_words(value, spoken, detail=detail)
@@ -170,9 +170,9 @@ def _write(question: str, results: Results, detail: bool) -> str:
 
 def _judge(question: str, answer: str, evidence: str) -> dict[str, Any]:
     """Check the length of *answer*, what it leaves out, and for figures that come from nowhere."""
-    said = plain.WORD_LIST[language(question)]
-    silent, known = plain.unsaid(question, answer), {*plain.PATTERNS["figure"].findall(evidence + question)}
-    invented = [one for one in plain.PATTERNS["figure"].findall(answer) if one not in known] if "=>" in evidence else []
+    said = plain.said(language(question))
+    silent, known = plain.unsaid(question, answer), {*plain.pattern("figure").findall(evidence + question)}
+    invented = [one for one in plain.pattern("figure").findall(answer) if one not in known] if "=>" in evidence else []
     problems = [said["no_answer"]] if answer.startswith(said["cannot"].partition("{")[0]) else []
     problems += [said[which].format(*sizes) for which, sizes in plain.misfits(question, answer).items()]
     problems += [said["silent"].format(said["comma"].join(silent))] if silent else []
@@ -215,7 +215,7 @@ class OfflineChatModel:
         asked = [one.text for one in request.messages if is_real_user(one)] or [request.run.question.text]
         if not {"passed", "verdict"} & fields.keys():
             return self._answer(request, asked[-1], asked[:-1], schema)
-        parts = [part for _, part in plain.PATTERNS["fence"].findall(asked[-1])] or [
+        parts = [part for _, part in plain.pattern("fence").findall(asked[-1])] or [
             request.run.question.text,
             asked[-1],
         ]
@@ -223,18 +223,18 @@ class OfflineChatModel:
         return AssistantMessage(json.dumps({k: v for k, v in verdict.items() if k in fields}, ensure_ascii=False))
 
     def _answer(self, request: ChatRequest, question: str, before: list[str], schema: Schema) -> AssistantMessage:
-        turn, said = this_turn(request.messages), plain.WORD_LIST[language(question)]
+        turn, said = this_turn(request.messages), plain.said(language(question))
         calls = {call.id: call for one in turn if isinstance(one, AssistantMessage) for call in one.tool_calls}
         results = [(calls[one.call_id], one) for one in turn if isinstance(one, ToolMessage) and one.call_id in calls]
         told = [value for _, one in results if not one.is_error and isinstance(value := plain.decoded(one.text), dict)]
         facts = {key: value for one in told for key, value in one.items()}
-        source = Source(plain.PATTERNS["length"].sub("", question), question, self.today or date.today(), facts)
+        source = Source(plain.pattern("length").sub("", question), question, self.today or date.today(), facts)
         rejected = [one.text for one in turn if isinstance(one, UserMessage) and one.synthetic == "reflection"]
         feedback = "\n".join(re.findall("(?m)^> ?(.*)$", "\n".join(rejected)))
         planned, reason = _plan(request, source, feedback, results)
         new = [kind for kind in ("place", "date", "id") if plain.find(kind, question)]
         if new and before and not planned and not results:  # "and tomorrow?" goes on from the last question
-            earlier = reduce(lambda text, kind: plain.PATTERNS[kind].sub("", text), new, before[-1])
+            earlier = reduce(lambda text, kind: plain.pattern(kind).sub("", text), new, before[-1])
             planned, reason = _plan(request, replace(source, text=f"{source.text}\n{earlier}"), "", results)
         if planned:
             return AssistantMessage("", tuple(planned))

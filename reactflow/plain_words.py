@@ -10,34 +10,68 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from functools import cache
 from importlib.resources import files
 from typing import Any, TypeAlias
 
 from reactflow.phrases import Language, language
 from reactflow.tools.climate import name_pattern
-from reactflow.tools.search import words
-
-WORD_LIST: dict[str, Any] = tomllib.loads(files("reactflow").joinpath("plain_words.toml").read_text("utf-8"))
-ROWS = [row.split() for row in (*WORD_LIST["topics"], *WORD_LIST["meanings"])]
-MEANING = {word: row[0] for row in ROWS for word in row}
-CHINESE = {word: next(other for other in row if other >= "\u4e00") for row in ROWS for word in row}
-FILLER = frozenset(WORD_LIST["filler"].split())
+from reactflow.tools.ranking import words
 
 
-def _patterns() -> dict[str, re.Pattern[str]]:
-    known = sorted({*MEANING, *FILLER}, key=lambda word: (-len(word), word))
+@cache
+def word_list() -> dict[str, Any]:
+    """The words, patterns and sentences; read when they are first needed, because few runs need them."""
+    text: dict[str, Any] = tomllib.loads(files("reactflow").joinpath("plain_words.toml").read_text("utf-8"))
+    return text
+
+
+@cache
+def _rows_of_words() -> list[list[str]]:
+    return [row.split() for row in (*word_list()["topics"], *word_list()["meanings"])]
+
+
+@cache
+def _meanings() -> dict[str, str]:
+    return {word: row[0] for row in _rows_of_words() for word in row}
+
+
+@cache
+def _chinese() -> dict[str, str]:
+    return {word: next(other for other in row if other >= "\u4e00") for row in _rows_of_words() for word in row}
+
+
+@cache
+def _filler() -> frozenset[str]:
+    return frozenset(word_list()["filler"].split())
+
+
+def meaning(word: str) -> str:
+    """One name for all words of one meaning; a word that the list does not know means itself."""
+    return _meanings().get(word, word)
+
+
+def said(language: Language) -> dict[str, Any]:
+    """The sentences and marks of one language."""
+    sentences: dict[str, Any] = word_list()[language]
+    return sentences
+
+
+@cache
+def pattern(name: str) -> re.Pattern[str]:
+    """What finds one kind of thing in a text, such as ``"number"``; ``"place"`` knows the cities of the sample."""
+    if name == "place":
+        return name_pattern()
+    known = sorted({*_meanings(), *_filler()}, key=lambda word: (-len(word), word))
     latin = "|".join(re.escape(word) for word in known if word < "\u4e00")
     chinese = "|".join(word for word in known if word >= "\u4e00")
-    texts = WORD_LIST["patterns"].items()
-    found = {name: re.compile(text.replace("KNOWN", latin).replace("HAN", chinese)) for name, text in texts}
-    return {**found, "place": name_pattern()}
+    return re.compile(word_list()["patterns"][name].replace("KNOWN", latin).replace("HAN", chinese))
 
 
-PATTERNS = _patterns()
 COLUMNS = 4
 LONG_TEXT = 40
 """A list of objects that hold a text of more characters is a list of documents, else a table."""
-SENTENCE = re.compile(r".*?(?:(?<=[a-z0-9)%])[.!?](?=\s)|[。！？]|\Z)", re.DOTALL)
+FIRST_SENTENCE = re.compile(r"(.*?(?:(?<=[a-z0-9)%])[.!?](?=\s)|[。！？]|\Z)).*", re.DOTALL)
 
 
 Found: TypeAlias = list[tuple[int, Any]]
@@ -48,16 +82,16 @@ def find(kind: str, text: str, today: date | None = None) -> Found:
     """The values of one *kind* in *text*, in order.
 
     Args:
-        kind: A key of :data:`PATTERNS` whose pattern has a value.
+        kind: One of the word list's patterns that has a value, or ``"place"``.
         text: What to read.
         today: What "tomorrow" counts from; without it such words stay as they are.
     """
-    found: Found = [(match.start("v"), match["v"]) for match in PATTERNS[kind].finditer(text) if match["v"]]
+    found: Found = [(match.start("v"), match["v"]) for match in pattern(kind).finditer(text) if match["v"]]
     if kind == "number":
         plain = [(at, word.replace(",", "")) for at, word in found]
         return [(at, float(word) if "." in word else int(word)) for at, word in plain]
     if kind == "date" and today:
-        days = WORD_LIST["days"]
+        days = word_list()["days"]
         return [(at, str(today + timedelta(days=days[w.lower()])) if w.lower() in days else w) for at, w in found]
     return found
 
@@ -77,14 +111,14 @@ def after_name(name: str, text: str) -> set[int]:
 def search_phrase(text: str, question: str) -> str:
     """What *text* asks to search for: the clause after a word such as "search", else the whole *question*."""
     sought = find("seek", text)
-    phrase = sought[0][1] if sought else PATTERNS["length"].sub("", question)
+    phrase = sought[0][1] if sought else pattern("length").sub("", question)
     return " ".join(phrase.split()).strip(" .。?？,，")[:200]
 
 
 def unsaid(question: str, text: str) -> list[str]:
     """The places, names, quotations and topics of *question* that *text* does not speak of."""
     names = dict.fromkeys(name for kind in ("place", "name", "quoted") for _, name in find(kind, question))
-    topics = {row.split()[0] for row in WORD_LIST["topics"]} & {*terms(question)} - {*terms(text)}
+    topics = {row.split()[0] for row in word_list()["topics"]} & {*terms(question)} - {*terms(text)}
     return [n for n in names if n.lower() not in text.lower()] + [label(t, language(question)) for t in sorted(topics)]
 
 
@@ -94,7 +128,7 @@ def terms(text: str) -> list[str]:
     Chinese that the list does not know comes in pairs of characters; ``snake_case`` and ``camelCase`` are taken apart.
     """
     found = [*words(re.sub(r"[_.-]|(?<=[a-z])(?=[A-Z])", " ", text)), *re.findall(r"[+*/×÷]", text)]
-    return [MEANING.get(word, word) for word in found if word not in FILLER and not word[0].isdigit()]
+    return [meaning(word) for word in found if word not in _filler() and not word[0].isdigit()]
 
 
 def misfits(question: str, text: str) -> dict[str, tuple[int, str, int]]:
@@ -105,12 +139,12 @@ def misfits(question: str, text: str) -> dict[str, tuple[int, str, int]]:
         字 are Chinese characters and nothing else; in words each Chinese character counts as one too.
     """
     found = {}
-    for match in PATTERNS["length"].finditer(question):
+    for match in pattern("length").finditer(question):
         asked, unit = int(match["amount"]), match["unit"]
         size = (
             len(text)
             if "char" in unit.lower() or "符" in unit
-            else len(PATTERNS["han_word" if "字" in unit else "word"].findall(text))
+            else len(pattern("han_word" if "字" in unit else "word").findall(text))
         )
         if size < asked and (match["least"] or match["or_more"]):
             found["too_short"] = (size, unit, asked)
@@ -129,15 +163,15 @@ def decoded(text: str) -> Any:
 
 def sentence(text: str, language: Language) -> str:
     """*text* with a full stop behind it, where it has no mark of its own."""
-    return text if text[-1:] in ".!?)。！？）" else text + str(WORD_LIST[language]["stop"]).strip()
+    return text if text[-1:] in ".!?)。！？）" else text + str(said(language)["stop"]).strip()
 
 
 def label(key: str, language: Language) -> str:
     """A key such as ``wind_speed`` in words; empty where the value speaks for itself, as a date does."""
     names = key.split("_")
-    if MEANING.get(key) in ("note", "condition", "date"):
+    if meaning(key) in ("note", "condition", "date"):
         return ""
-    return " ".join(names) if language == "en" else "".join(CHINESE.get(name, name) for name in names)
+    return " ".join(names) if language == "en" else "".join(_chinese().get(name, name) for name in names)
 
 
 def in_words(value: Any, language: Language, *, key: str = "", detail: bool = False) -> str:
@@ -150,33 +184,33 @@ def in_words(value: Any, language: Language, *, key: str = "", detail: bool = Fa
         detail: Write lists of objects out row by row.  Without it a table of three rows and more is given by the
             range of its first columns, and of documents the first sentence of the first one.
     """
-    said = WORD_LIST[language]
+    marks = said(language)
     head, _, unit = key.rpartition("_")
-    name = label(head if head and unit in said["units"] else key, language)
+    name = label(head if head and unit in marks["units"] else key, language)
     if isinstance(value, dict):
         given = {k: v for k, v in value.items() if v not in (None, "", [], {})}
         parts = {k: in_words(v, language, key=k, detail=detail) for k, v in given.items()}
-        plain = said["comma"].join(text for k, text in parts.items() if not _nested(given[k]))
+        plain = marks["comma"].join(text for k, text in parts.items() if not _nested(given[k]))
         first, *others = [text for text in (plain, *(parts[k] for k in given if _nested(given[k]))) if text] or [""]
-        told = said["stop"].join((first, *(text[:1].upper() + text[1:] for text in others)))
+        told = marks["stop"].join((first, *(text[:1].upper() + text[1:] for text in others)))
     elif _nested(value):
         told, name = _rows(value, language, detail), "" if _documents(value) else name
     else:
-        return f"{name} {_plain(value, language)} {said['units'].get(unit, '') if head else ''}".strip()
-    gap = said["colon"].rstrip() if told.startswith("\n") else said["colon"]
+        return f"{name} {_plain(value, language)} {marks['units'].get(unit, '') if head else ''}".strip()
+    gap = marks["colon"].rstrip() if told.startswith("\n") else marks["colon"]
     return f"{name}{gap}{told}" if name else told
 
 
 def compared(values: Mapping[str, Any], language: Language) -> str:
     """The figures that several objects share, side by side; empty where they share none."""
-    said, columns = WORD_LIST[language], dict[str, list[str]]()
+    marks, columns = said(language), dict[str, list[str]]()
     for subject, value in values.items():
         for key, figure in _figures(value):
             columns.setdefault(key, []).append(
-                f"{in_words(figure, language, key=key)}{said['brackets'].format(subject)}"
+                f"{in_words(figure, language, key=key)}{marks['brackets'].format(subject)}"
             )
     shared = [" / ".join(column) for column in columns.values() if len(column) > 1]
-    return sentence(f"{said['compare']}{said['colon']}{said['semicolon'].join(shared)}", language) if shared else ""
+    return sentence(f"{marks['compare']}{marks['colon']}{marks['semicolon'].join(shared)}", language) if shared else ""
 
 
 def _figures(value: Any) -> Iterator[tuple[str, float]]:
@@ -202,16 +236,16 @@ def _rows(rows: list[dict[str, Any]], language: Language, detail: bool) -> str:
         return "".join(f"\n- {in_words(row, language, detail=detail)}" for row in rows)
     columns = {key: [row[key] for row in rows if key in row] for key in list(rows[0])[:COLUMNS]}
     parts = [in_words(_span(column, language), language, key=key) for key, column in columns.items()]
-    return str(WORD_LIST[language]["comma"]).join(parts)
+    return str(said(language)["comma"]).join(parts)
 
 
 def _document(row: dict[str, Any], language: Language, detail: bool) -> str:
     """Title, text and address of a document; of the text only the first sentence without *detail*."""
     texts = [cell for cell in row.values() if isinstance(cell, str)]
     links = [text for text in texts if text.startswith("http")]
-    words = [text if detail else SENTENCE.match(text)[0] for text in texts if text not in links]  # type: ignore[index]
-    said = WORD_LIST[language]
-    return said["dash"].join(words) + "".join(said["brackets"].format(link) for link in links[:1])
+    words = [text if detail else FIRST_SENTENCE.sub(r"\1", text, count=1) for text in texts if text not in links]
+    marks = said(language)
+    return str(marks["dash"]).join(words) + "".join(marks["brackets"].format(link) for link in links[:1])
 
 
 def _span(column: Sequence[Any], language: Language) -> str:
@@ -223,10 +257,10 @@ def _span(column: Sequence[Any], language: Language) -> str:
         plain = sorted({min(plain), max(plain)})
     else:
         return "/".join(plain)
-    return str(WORD_LIST[language]["to"]).join(plain)
+    return str(said(language)["to"]).join(plain)
 
 
 def _plain(value: Any, language: Language) -> str:
     if isinstance(value, list):
-        return str(WORD_LIST[language]["comma"]).join(_plain(one, language) for one in value)
+        return str(said(language)["comma"]).join(_plain(one, language) for one in value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

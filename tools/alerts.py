@@ -7,6 +7,7 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from reactflow.tools.climate import Day, Language, Place, fold, places, weather_of
+from reactflow.tools.ranking import Document
 
 WIND_KMH = ((62, "orange"), (50, "yellow"), (39, "blue"))
 RAIN_MM = ((100, "orange"), (50, "yellow"), (30, "blue"))
@@ -31,14 +32,6 @@ class Alert(NamedTuple):
     day: date
     value: float
     threshold: int
-
-
-class Document(NamedTuple):
-    """What a search can find."""
-
-    url: str
-    title: str
-    text: str
 
 
 def warning_documents(today: date) -> Iterator[Document]:

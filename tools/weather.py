@@ -6,6 +6,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from reactflow.errors import ToolError
+from reactflow.toolbox import tool
 from reactflow.tools.climate import CONDITIONS, Language, Place, find_place, script, weather_of
 
 NOTE = {
@@ -14,6 +15,7 @@ NOTE = {
 }
 
 
+@tool
 def weather(city: str, day: date | None = None) -> dict[str, Any]:
     """Current weather of a city and the trend of the coming seven days. Bundled sample data, not real.
 
