@@ -244,14 +244,26 @@ class _Background:
         self.pid = os.getpid()
         self.loop = asyncio.new_event_loop()
         self.blocked = False  # its own thread waits in a plain door that an async tool called
-        self.thread = threading.Thread(target=self.loop.run_forever, name="reactflow-loop", daemon=True)
+        self.thread = threading.Thread(target=self._serve, name="reactflow-loop", daemon=True)
         self.thread.start()
 
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+        finally:
+            unfinished = asyncio.all_tasks(self.loop)
+            for task in unfinished:
+                task.cancel()
+            self.loop.run_until_complete(asyncio.gather(*unfinished, return_exceptions=True))
+            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+            self.loop.close()
+
     def close(self) -> None:
-        """Stop the loop.  A forked child has no such thread."""
+        """Stop the loop, cancelling what still runs on it.  A forked child has no such thread."""
         if self.pid == os.getpid() and self.thread.is_alive():
             self.loop.call_soon_threadsafe(self.loop.stop)
-            self.thread.join(timeout=1)
+            self.thread.join(timeout=5)
 
 
 _shared: _Background | None = None

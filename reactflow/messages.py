@@ -37,6 +37,10 @@ class UserMessage:
     synthetic: str | None = None
 
 
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """One tool the model asks for.
@@ -55,9 +59,12 @@ class ToolCall:
         """Decode the arguments; ``null`` and blank text are ``{}``.
 
         Raises:
-            ValueError: The text is not JSON, or not a JSON object.
+            ValueError: The text is not strict JSON (``NaN`` is none), or not a JSON object.
         """
-        value = json.loads(self.arguments) if self.arguments.strip() else {}
+        try:
+            value = json.loads(self.arguments, parse_constant=_refuse_constant) if self.arguments.strip() else {}
+        except RecursionError:
+            raise ValueError("the arguments are nested too deeply") from None
         if value is None:
             return {}
         if not isinstance(value, dict):

@@ -64,7 +64,7 @@ acting_as: ContextVar[str | None] = ContextVar("reactflow_role", default=None)
 """The role that a workflow is playing; a run started for it is counted under that name."""
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class Run:
     """What one run knows of itself; the same object in every request of the run.
 

@@ -12,7 +12,10 @@ import pytest
 LAYERS = """
     frozen messages result errors events budget threads
     model
-    chain phrases progress verdict judge evaluators toolbox tool_* output_schema answer_stream
+    chain phrases progress output_schema answer_stream
+    command evidence fences grades loose_json reply verdict verdict_words judge evaluators
+    tool_*
+    toolbox
     fair_lock store storable memory memory_*
     stores.*
     loop

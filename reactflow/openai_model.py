@@ -1,0 +1,366 @@
+"""Any server that speaks the OpenAI chat API.
+
+The openai client carries the bytes, authenticates, and names what goes wrong on the way; what is in the bytes is the
+business of ``reactflow.wire``.  Each reply is read once and by its payload, so that odd servers and broken streams
+end in a right answer or in an error that says what happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import math
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+import aiohttp
+import httpx2
+import openai
+
+from reactflow.errors import ConfigurationError, ProviderError
+from reactflow.frozen import FrozenDict
+from reactflow.messages import AssistantMessage
+from reactflow.model import ChatRequest, ChatResponse
+from reactflow.wire.encode import in_pieces
+from reactflow.wire.failure import LONGEST_RETRY_AFTER_S, Refusal, backoff, explain, message_of, wanted_wait
+from reactflow.wire.loops import PerLoop
+from reactflow.wire.receive import Reception
+from reactflow.wire.reply import BadReply, Heard, settle
+from reactflow.wire.request import RequestWriter, ResponseFormat
+from reactflow.wire.tool_text import READ_FROM_TEXT, ToolMode, read_text
+
+if TYPE_CHECKING:
+    from openai._types import RequestOptions
+
+T = TypeVar("T")
+
+ENDPOINT: Final = "/chat/completions"
+LARGE_BODY_BYTES: Final = 1 << 20
+
+_TRANSPORT_ERRORS: Final = (
+    openai.APIConnectionError,
+    httpx2.HTTPError,
+    httpx2.StreamError,
+    httpx2.InvalidURL,
+    aiohttp.ClientError,
+    OSError,  # TimeoutError too
+    EOFError,
+)
+
+
+@lru_cache(maxsize=1)
+def _ssl_context() -> Any:
+    """Loading the certificates costs more than all else about a client; they are the same for every one."""
+    return httpx2.create_ssl_context()
+
+
+@dataclass(slots=True)
+class _Connections:
+    """The connections of one event loop, and the clients that use them."""
+
+    http: httpx2.AsyncClient = field(
+        default_factory=lambda: openai.DefaultAioHttpClient(
+            verify=_ssl_context(),
+            limits=httpx2.Limits(max_connections=10_000, keepalive_expiry=4.0),  # many servers hang up after 5 s
+        )
+    )
+    clients: WeakKeyDictionary[OpenAIChatModel, openai.AsyncOpenAI] = field(default_factory=WeakKeyDictionary)
+
+
+_connections: PerLoop[_Connections] = PerLoop(_Connections, lambda held: held.http.aclose())
+
+
+class OpenAIChatModel:
+    """A model behind an OpenAI-compatible server: OpenAI, vLLM, llama.cpp, Ollama, DashScope, DeepSeek, gateways.
+
+    One object serves any number of event loops, threads and forked processes, at the same time or one after the
+    other.  It alone repeats failed requests; what cannot succeed is not repeated.
+
+    Args:
+        model: The model's name at the server.
+        base_url: The server, as a rule ending in ``/v1``; else ``OPENAI_BASE_URL``, else OpenAI's own.
+        api_key: The key, or an async function that gives one; else ``OPENAI_API_KEY``.  A server on this machine
+            needs none.
+        timeout: Seconds for a whole reply, and for the first event of a streamed one, > 0.
+        stream_read_timeout: Seconds of silence that a stream may have once it has begun, > 0.
+        retries: How often a failed request is repeated, >= 0.
+        keep_tools_on_final: Send the tools along with ``tool_choice: "none"`` where a conversation that has tool
+            calls goes on without tools, for servers that insist on it.
+        replay_reasoning: Whether the model's thinking goes back to the server with later requests: True, False, or
+            None for "with messages that call tools", which suits the servers that care.
+        tool_mode: How tools are offered: ``"native"``; ``"json_schema"``, where each reply is a JSON object with a
+            call or an answer, enforced by the server; or ``"text"``, by words alone, for servers and models that know
+            no tools.  The last two put tools, calls and results into words.
+        response_format: How a wanted schema is sent: ``"json_schema"``, ``"json_object"`` for servers that know no
+            schema, or ``"none"``; in the latter two the schema is put into words.
+        headers: More headers for every request.
+        options: Sent with every request as they are (``temperature``, ``max_tokens``, ``extra_body``, ...); None
+            leaves one out.
+
+    Raises:
+        ConfigurationError: The key is missing, or a value is out of its bounds.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | Callable[[], Awaitable[str]] | None = None,
+        timeout: float = 600.0,
+        stream_read_timeout: float = 60.0,
+        retries: int = 2,
+        keep_tools_on_final: bool = False,
+        replay_reasoning: bool | None = None,
+        tool_mode: ToolMode = "native",
+        response_format: ResponseFormat = "json_schema",
+        headers: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> None:
+        if not isinstance(model, str) or not model.strip():
+            raise ConfigurationError(f"OpenAIChatModel({model!r}): give the model's name at the server.")
+        _check_number("timeout", timeout, timeout > 0)
+        _check_number("stream_read_timeout", stream_read_timeout, stream_read_timeout > 0)
+        _check_number("retries", retries, retries >= 0)
+        self._model = model.strip()
+        self._base_url = _checked_url(base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1")
+        self._api_key = _checked_key(api_key, self._base_url)
+        self._timeout, self._stream_read_timeout, self._retries = timeout, stream_read_timeout, retries
+        self._headers = dict(headers or {})
+        self._writer = RequestWriter(
+            model=self._model,
+            options=FrozenDict(options),
+            tool_mode=_one_of("tool_mode", tool_mode, get_args(ToolMode)),
+            response_format=_one_of("response_format", response_format, get_args(ResponseFormat)),
+            keep_tools_on_final=keep_tools_on_final,
+            replay_reasoning=replay_reasoning,
+        )
+
+    @property
+    def name(self) -> str:
+        """The model's name at the server."""
+        return self._model
+
+    def __repr__(self) -> str:
+        return f"OpenAIChatModel({self._model!r}, base_url={self._base_url!r})"
+
+    async def complete(self, request: ChatRequest) -> ChatResponse:
+        """Ask the server; repeat what may succeed when repeated, within the run's deadline.
+
+        Raises:
+            ProviderError: The service failed; the openai error is the cause.
+            ConfigurationError: An option cannot be sent.
+        """
+        request = request if self._writer.streams(request) == request.stream else request.replace(stream=False)
+        body = self._writer.write(request)
+        for attempt in count(1):
+            try:
+                heard = await self._attempt(request, body)
+                return self._settled(heard, request)
+            except ProviderError as error:
+                wait = self._wait(error, attempt, request.run.meter.deadline)
+                if wait is None:
+                    raise
+            await asyncio.sleep(wait)
+        raise AssertionError("unreachable")
+
+    def _settled(self, heard: Heard, request: ChatRequest) -> ChatResponse:
+        offered = {tool.name for tool in request.tools}
+        if offered and heard.text and not heard.calls and read_text(heard, self._writer.tool_mode, offered):
+            request.run.warn(READ_FROM_TEXT)
+        used = (
+            call.id
+            for message in request.messages
+            if isinstance(message, AssistantMessage)
+            for call in message.tool_calls
+        )
+        return settle(heard, offered=offered, used=used)
+
+    def _wait(self, error: ProviderError, attempt: int, deadline: float | None) -> float | None:
+        """Seconds until the next attempt, or None where there is to be none."""
+        if not error.retryable or attempt > self._retries:
+            return None
+        response = getattr(error.__cause__, "response", None)
+        wanted = (wanted_wait(response.headers) if response is not None else None) or 0.0
+        wait = max(wanted, backoff(attempt))
+        too_late = deadline is not None and time.monotonic() + wait >= deadline
+        return None if too_late or wanted > LONGEST_RETRY_AFTER_S else wait
+
+    # -- the exchange --------------------------------------------------------------------------------------------
+
+    async def _attempt(self, request: ChatRequest, body: bytes) -> Heard:
+        """Send the request once.
+
+        Raises:
+            ProviderError: With the openai error as its cause.
+        """
+        until = asyncio.get_running_loop().time() + self._timeout
+        client = await self._client()
+        try:
+            async with asyncio.timeout_at(until):
+                response = await self._post(client, body)
+        except openai.APIStatusError as error:
+            raise self._refused(error) from error
+        except _TRANSPORT_ERRORS as error:
+            raise self._lost(error) from self._connection_error(error)
+        try:
+            reception = Reception(request, timeout=self._timeout, pause=self._stream_read_timeout, until=until)
+            return await reception.read(response.aiter_bytes())
+        except BadReply as error:
+            raise self._unreadable(error, response) from _bad_reply_cause(error, response)
+        except _TRANSPORT_ERRORS as error:
+            raise self._lost(error, response) from self._connection_error(error)
+        finally:
+            await response.aclose()
+
+    async def _client(self) -> openai.AsyncOpenAI:
+        held = await _connections.get()
+        client = held.clients.get(self)
+        if client is None:
+            client = held.clients[self] = openai.AsyncOpenAI(
+                api_key=self._api_key,
+                base_url=self._base_url,
+                http_client=held.http,
+                max_retries=0,
+                timeout=httpx2.Timeout(None, connect=10.0),  # reading is timed here, by what is read
+                default_headers=self._headers,
+            )
+        return client
+
+    async def _post(self, client: openai.AsyncOpenAI, body: bytes) -> httpx2.Response:
+        content: bytes | AsyncIterator[bytes] = body
+        options: RequestOptions = {}
+        if len(body) > LARGE_BODY_BYTES:
+            content, options = in_pieces(body), {"headers": {"Content-Length": str(len(body))}}
+        response = await client.post(  # stream=True leaves the body to be read here; the declared type says otherwise
+            ENDPOINT,
+            cast_to=httpx2.Response,
+            content=content,
+            options=options,
+            stream=True,
+            stream_cls=openai.AsyncStream[Any],
+        )
+        return cast(httpx2.Response, response)
+
+    # -- what went wrong -----------------------------------------------------------------------------------------
+
+    def _refused(self, error: openai.APIStatusError) -> ProviderError:
+        return self._explain(error.response, error.body, error.response.text)
+
+    def _unreadable(self, error: BadReply, response: httpx2.Response) -> ProviderError:
+        if error.error:
+            return self._explain(response, error.error, error.body)
+        return ProviderError(
+            self._without_key(f"{error} (model {self._model!r} at {self._base_url}); it begins {error.body!r:.100}."),
+            status=response.status_code,
+            request_id=_request_id(response),
+            body=self._without_key(error.body or ""),
+            retryable=error.retryable,
+        )
+
+    def _lost(self, error: Exception, response: httpx2.Response | None = None) -> ProviderError:
+        what = "did not answer in time" if _is_timeout(error) else "could not be reached, or hung up"
+        if response is not None:
+            what = "stopped in the middle of its reply" if _is_timeout(error) else "hung up in the middle of its reply"
+        facts = str(error.__cause__ or error) or type(error).__name__
+        return ProviderError(
+            self._without_key(f"Model {self._model!r} at {self._base_url} {what}: {facts[:200]}."),
+            status=None if response is None else response.status_code,
+            request_id=None if response is None else _request_id(response),
+            retryable=True,
+        )
+
+    def _explain(self, response: httpx2.Response, error: Any, body: str | None) -> ProviderError:
+        refusal = Refusal(
+            status=response.status_code,
+            error=error,
+            request_id=_request_id(response),
+            body=body,
+            should_retry={"true": True, "false": False}.get(response.headers.get("x-should-retry", "")),
+        )
+        return explain(refusal, model=self._model, base_url=self._base_url, hide=self._without_key)
+
+    def _connection_error(self, error: Exception) -> openai.APIConnectionError:
+        """The openai error that the client would have raised, had it been the one that noticed."""
+        if isinstance(error, openai.APIConnectionError):
+            return error
+        request = httpx2.Request("POST", self._base_url + ENDPOINT)
+        if _is_timeout(error):
+            wrapped: openai.APIConnectionError = openai.APITimeoutError(request)
+        else:
+            wrapped = openai.APIConnectionError(message=str(error) or type(error).__name__, request=request)
+        wrapped.__cause__ = error
+        return wrapped
+
+    def _without_key(self, text: str) -> str:
+        """Some servers repeat the key in their error."""
+        return text.replace(self._api_key, "***") if isinstance(self._api_key, str) else text
+
+
+def _is_timeout(error: Exception) -> bool:
+    """Whether nothing came; the transport calls a lost connection a time-out of connecting, and it is none."""
+    if isinstance(error, openai.APITimeoutError) and error.__cause__ is not None:
+        return not isinstance(error.__cause__.__cause__, aiohttp.ServerDisconnectedError)
+    return isinstance(error, (TimeoutError, httpx2.TimeoutException))
+
+
+def _request_id(response: httpx2.Response) -> str | None:
+    return response.headers.get("x-request-id") or response.headers.get("request-id")
+
+
+def _bad_reply_cause(error: BadReply, response: httpx2.Response) -> openai.APIError:
+    if error.error:
+        return openai.APIError(message_of(error.error) or str(error), response.request, body=error.error)
+    return openai.APIResponseValidationError(response, error.body, message=str(error))
+
+
+def _one_of(name: str, value: T, known: Collection[Any]) -> T:
+    if value not in known:
+        raise ConfigurationError(f"OpenAIChatModel({name}={value!r}): give one of {', '.join(map(repr, known))}.")
+    return value
+
+
+def _check_number(name: str, value: float, good: bool) -> None:
+    if not good or not math.isfinite(value):
+        bound = ">= 0" if name == "retries" else "> 0"
+        raise ConfigurationError(f"OpenAIChatModel({name}={value!r}): give a finite number {bound}.")
+
+
+def _checked_url(url: str) -> str:
+    url = url.strip().rstrip("/")
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigurationError(f"The base URL {url!r} must begin with http:// or https:// and name a host.")
+    if parts.path.endswith(ENDPOINT):
+        raise ConfigurationError(f"The base URL {url!r} must end before {ENDPOINT}, as a rule in /v1.")
+    return url
+
+
+def _checked_key(key: str | Callable[[], Awaitable[str]] | None, base_url: str) -> str | Callable[[], Awaitable[str]]:
+    if callable(key):
+        return key
+    key = (key or os.environ.get("OPENAI_API_KEY") or "").strip()
+    if not key and _is_this_machine(urlsplit(base_url).hostname or ""):
+        return "none"
+    if not key:
+        raise ConfigurationError(
+            f"There is no API key for {base_url}. Set OPENAI_API_KEY or pass api_key='...'; "
+            "for a server that wants none pass any word."
+        )
+    if not key.isascii() or not key.isprintable():
+        raise ConfigurationError("The API key has characters that no HTTP header can carry; copy it again.")
+    return key
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")

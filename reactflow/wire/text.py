@@ -1,0 +1,137 @@
+"""Text as it comes from models: lone surrogates, and thinking mixed into the answer."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal, TypeAlias
+
+Kind: TypeAlias = Literal["text", "thought", "withdrawn"]
+Piece: TypeAlias = tuple[Kind, str]
+"""What a splitter found: answer text, thinking, or (``"withdrawn"``) that all text so far was thinking after all."""
+
+
+def clean(text: str) -> str:
+    """Join surrogate pairs and replace lone surrogates by U+FFFD, which UTF-8 can carry."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def clean_value(value: Any) -> Any:
+    """The same for every text in a JSON value."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {clean(str(key)): clean_value(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [clean_value(item) for item in value]
+    return value
+
+
+_TAG = re.compile(r"<(/?)(think|thinking|thought)>")
+_PARTIAL = re.compile(r"</?(?:t(?:h[a-z]{0,6})?)?\Z")
+_QUOTES = frozenset("`'\"“‘「")
+
+
+class ThinkSplitter:
+    """Takes ``<think>...</think>`` out of a text that arrives in pieces, however the tags are cut.
+
+    A tag behind a quote or a backtick is a tag that the answer talks about and stays.  A closing tag that starts a
+    line and was never opened ends thinking whose opening the server's template has swallowed.  A tag in mid-line that
+    is never closed is text too.  Blank text is no text, and so is what is blank between thinking and the first word.
+    """
+
+    def __init__(self) -> None:
+        self._held = ""  # not told yet: it may be the beginning of a tag
+        self._blank = ""  # blank text before the first word
+        self._inside = ""  # the closing tag that ends the current thinking
+        self._thinking: list[str] = []
+        self._line = ""  # the first word's first and the last character of the current line, as far as told
+        self._started = False
+        self._trim = False  # thinking came before the text
+        self._midline = False  # the current thinking was opened behind words on its line
+
+    def feed(self, piece: str) -> list[Piece]:
+        """Take one more piece of the reply; return what is certain by now."""
+        if not self._inside and not self._held and self._started and "<" not in piece:
+            self._note(piece)
+            return [("text", piece)]
+        self._held += piece
+        found: list[Piece] = []
+        while self._step(found):
+            pass
+        return found
+
+    def close(self) -> list[Piece]:
+        """The reply is over; return what was held back."""
+        found: list[Piece] = []
+        if not self._inside:
+            self._say(self._held, found)
+        elif self._midline:  # never closed: the answer speaks of the tag
+            self._say(self._inside.replace("/", "") + "".join(self._thinking) + self._held, found)
+        elif self._held:
+            found.append(("thought", self._held))
+        self._held = ""
+        return found
+
+    def _step(self, found: list[Piece]) -> bool:
+        """Deal with the next tag, if there is one; False where more text is needed first."""
+        if self._inside:
+            return self._think(found)
+        tag = next((match for match in _TAG.finditer(self._held) if not self._is_quoted(match.start())), None)
+        if tag is None:
+            partial = _PARTIAL.search(self._held)
+            keep = partial.start() if partial else len(self._held)
+            self._say(self._held[:keep], found)
+            self._held = self._held[keep:]
+            return False
+        before, self._held = self._held[: tag.start()], self._held[tag.end() :]
+        midline = bool((self._line + before).rpartition("\n")[2].strip())
+        if not tag[1]:
+            self._say(before, found)
+            self._inside, self._thinking, self._midline = f"</{tag[2]}>", [], midline
+        elif midline:
+            self._say(before + tag[0], found)
+        else:
+            self._say(before, found)
+            found.append(("withdrawn", ""))
+            self._started, self._blank, self._line, self._trim = False, "", "", True
+        return True
+
+    def _think(self, found: list[Piece]) -> bool:
+        before, closing, after = self._held.partition(self._inside)
+        if not closing:
+            tail = self._held.rfind("<")
+            if tail < 0 or not self._inside.startswith(self._held[tail:]):
+                tail = len(self._held)
+            before, after = self._held[:tail], self._held[tail:]
+        if before:
+            self._thinking.append(before)
+            found.append(("thought", before))
+        self._held = after
+        if closing:
+            self._inside, self._trim = "", True
+        return bool(closing)
+
+    def _say(self, text: str, found: list[Piece]) -> None:
+        if not self._started:
+            text = self._blank + text
+            words = text.lstrip()
+            self._blank, self._started = text, bool(words)
+            if self._trim:
+                text = words
+            if not words:
+                return
+        if text:
+            self._note(text)
+            found.append(("text", text))
+
+    def _note(self, text: str) -> None:
+        line = text.rpartition("\n")[2] if "\n" in text else self._line + text
+        self._line = line.strip()[:1] + line[-1:]
+
+    def _is_quoted(self, at: int) -> bool:
+        before = self._held[at - 1 : at] or self._line[-1:]
+        return before in _QUOTES if before else False
