@@ -76,7 +76,7 @@ async def converse(model: OpenAIChatModel, *, stream: bool = False, rounds: int 
     return outcome
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def talk() -> Callable[..., Any]:
     return converse
 
