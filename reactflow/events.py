@@ -106,6 +106,14 @@ class ToolFinished(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IterationStarted(Event):
+    """A workflow begins another iteration.  *iteration* counts from 1."""
+
+    iteration: int
+    max_iterations: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DraftReady(Event):
     """A complete answer that has yet to be judged.  *draft* counts from 1."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -30,7 +30,15 @@ from reactflow.events import (
     discard,
 )
 from reactflow.frozen import EMPTY, FrozenDict
-from reactflow.messages import AssistantMessage, Message, ToolMessage, Usage, UserMessage, estimate_tokens
+from reactflow.messages import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolMessage,
+    Usage,
+    UserMessage,
+    estimate_tokens,
+)
 from reactflow.result import Reflection, StopReason
 
 
@@ -86,7 +94,7 @@ class Run:
     effects: dict[tuple[str, str], tuple[int, ToolMessage]] = field(
         default_factory=dict
     )  # side effects done, with their attempt
-    drafts: list[ChatResponse] = field(default_factory=list)  # complete answers, judged or not, oldest first
+    drafts: dict[int, ChatResponse] = field(default_factory=dict)  # complete answers by attempt, judged or not
     reflections: list[Reflection] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     commit: Callable[[], Any] | None = None  # what memory noted to store once the run has ended well
@@ -318,3 +326,36 @@ def _count_unknown(model: ChatModel, request: ChatRequest, role: str, usage: Usa
         request.run.warn(
             f"Model {model.name!r} did not report its tokens; the budget counts an estimate for those calls."
         )
+
+
+def answering(model: ChatModel) -> Callable[[ChatRequest], Awaitable[ChatResponse]]:
+    """The innermost handler of an agent's chain: *model*, held to the protocol.
+
+    Tool calls that answer a request without tools are dropped.  A reply that then has neither text nor tool calls is
+    asked for once more, so that no layer further out ever sees a blank one.
+    """
+
+    async def answer(request: ChatRequest) -> ChatResponse:
+        request = _with_one_system_message(request)
+        for _ in range(2):
+            response = await ask(model, request)
+            if response.message.tool_calls and not request.tools:
+                response = response.replace(message=replace(response.message, tool_calls=()), finish_reason="stop")
+            if response.text.strip() or response.message.tool_calls:
+                return response
+        ending = f" (finish reason {response.finish_reason!r})" if response.finish_reason else ""
+        raise ModelBehaviorError(
+            f"Model {model.name!r} twice gave neither text nor tool calls{ending}. "
+            "Ask it something it can answer, raise its output limit, or use another model."
+        )
+
+    return answer
+
+
+def _with_one_system_message(request: ChatRequest) -> ChatRequest:
+    """Merge what advisors added: many servers accept one system message only, and only at the front."""
+    if not any(type(message) is SystemMessage for message in request.messages[1:]):
+        return request
+    texts = [message.text for message in request.messages if isinstance(message, SystemMessage)]
+    others = (message for message in request.messages if not isinstance(message, SystemMessage))
+    return request.replace(messages=(SystemMessage("\n\n".join(texts)), *others))

@@ -1,0 +1,129 @@
+"""The words that pass and fail a draft, in English and Chinese."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+
+def vocabulary(text: str) -> tuple[str, ...]:
+    """The words of *text*, split at white space: how the vocabularies here are written down."""
+    return tuple(text.split())
+
+
+_PASSING = frozenset(
+    vocabulary(
+        "approved approve approval pass passed passes accept accepted acceptable true yes lgtm "
+        "通过 通過 已通过 已通過 可通过 审核通过 评审通过 审查通过 合格 批准 同意 是"
+    )
+)
+_FAILING = frozenset(
+    vocabulary(
+        "reject rejected rejection fail failed fails failing false no disapproved disapprove unapproved declined "
+        "denied unacceptable unsatisfactory insufficient incomplete revise "
+        "不通过 不通過 未通过 未通過 没有通过 没通过 不予通过 不合格 不批准 未批准 不同意 驳回 駁回 拒绝 拒絕 打回 否 "
+        "需要修改 需修改 需要改进 有条件通过 修改后通过"
+    )
+) | frozenset(
+    f"{before} {after}"
+    for before, afters in {
+        "not": "approved approve pass passed passing accepted acceptable ready yet",
+        "not yet": "approved passed accepted acceptable ready",
+        "cannot be": "approved accepted passed",
+        "does not": "pass meet",
+        "did not": "pass",
+        "doesn't": "pass",
+        "required": "changes change revision",
+        "requires": "changes revision",
+        "request": "changes",
+        "requested": "changes",
+        "changes": "required requested needed",
+        "revision": "required needed",
+        "revisions": "required needed",
+        "needs": "changes revision revisions work improvement",
+        "need": "changes revision improvement",
+        "must": "revise",
+        "conditionally": "approved",
+        "conditional": "approval pass",
+        "send": "back",
+    }.items()
+    for after in vocabulary(afters)
+)
+_SHORT = frozenset(vocabulary("no false 否 revise fail incomplete insufficient"))
+"""Words that begin many harmless sentences; they need a punctuation mark behind them."""
+
+_ANSWERS = frozenset(vocabulary("true yes 是 同意 false no 否"))
+"""Words that are a verdict only where a key asks for one."""
+
+_RESERVATION = r"if|but|once|provided|unless|except|however|assuming|although|though|as long as|apart from|until"
+_RESERVATIONS = re.compile(rf"\b(?:{_RESERVATION})\b|但|不过|如果|若|前提|只要|除非|除了|假如|然而", re.IGNORECASE)
+_CONDITION = re.compile(
+    rf"\b(?:{_RESERVATION}|after|when|pending|subject|only|with|conditional)\b"
+    "|但|不过|如果|若|前提|只要|除非|除了|假如|然而|待|需|修改",
+    re.IGNORECASE,
+)
+_REFUSAL = re.compile(
+    r"\b(?:not (?:yet )?(?:be )?(?:approved?|accepted|acceptable|pass(?:ed)?)|disapproved?|unacceptable"
+    r"|(?:must|should|has to|is|was) (?:be )?reject(?:ed)?|required[ _]changes|does(?: not|n't) pass|needs? revision)\b"
+    r"|不通过|不通過|未通过|未通過|不予通过|不合格|驳回|駁回|拒绝通过",
+    re.IGNORECASE,
+)
+_POSITIVE_MARKS, _NEGATIVE_MARKS = "✅✔☑✓👍🎉", "❌✗✘❎🚫👎⛔"
+_EDGES = f" \t.!。！*_`~#>|\"'“”‘’「」『』【】[]()（）<>\ufe0f{_POSITIVE_MARKS}{_NEGATIVE_MARKS}"
+_WORD_BREAK = re.compile(r"[\s_\-‐-―/|]+")
+_PAUSE = r"\s?[.,:;，。：；(（]"
+
+
+def read_word(text: str, *, in_prose: bool = False) -> tuple[bool | None, str | None]:
+    """What a verdict in words says.
+
+    An approval passes only by itself.  With a condition behind it ("approved if ...") it is a rejection, because
+    something is still to be changed; with any other words behind it nothing is certain.
+
+    Args:
+        text: The words, with or without case, markup and marks such as a tick.
+        in_prose: The words are a line of prose, which may be about something else: more is asked of them.
+
+    Returns:
+        True, False, or None where it says neither; and a sentence for the flags where the reading was a decision.
+    """
+    word = " ".join(_WORD_BREAK.split(unicodedata.normalize("NFKC", text).casefold().strip(_EDGES))).strip(_EDGES)
+    if in_prose and _behind(word, _ANSWERS, r"\W|$") is not None:
+        return None, None
+    if word in _PASSING:
+        return (None if any(mark in text for mark in _NEGATIVE_MARKS) else True), None
+    if word in _FAILING:
+        return False, None
+    pause = _PAUSE if in_prose else rf"\s|{_PAUSE}"
+    if _behind(word, _FAILING, _PAUSE) is not None or _behind(word, _FAILING - _SHORT, pause) is not None:
+        return False, None
+    tail = _behind(word, _PASSING, r"(?!\w)|(?=[\u3400-\u9fff])")
+    if tail is not None and not _offers_choice(tail):
+        conditional = _CONDITION.match(tail.lstrip(" ,.:;，。：；(（")) if in_prose else _CONDITION.search(tail)
+        if conditional:
+            return False, f"The verdict {text.strip()[:80]!r} is conditional, so it was read as a rejection."
+    return None, None
+
+
+def _behind(word: str, known: Iterable[str], after: str) -> str | None:
+    """What stands behind the longest of *known* that *word* begins with, if *after* matches there."""
+    start = max((each for each in known if word.startswith(each)), key=len, default=None)
+    if start is None or not re.match(after, word[len(start) :]):
+        return None
+    return word[len(start) :]
+
+
+def _offers_choice(tail: str) -> bool:
+    """Whether a rejection is named as well ("approved or rejected"), so that nothing was chosen."""
+    return any(re.search(rf"(?:^|\W){re.escape(each)}(?:\W|$)", tail) for each in _FAILING)
+
+
+def has_reservations(text: str) -> bool:
+    """Whether *text*, said beside an approval, takes it back or ties it to something."""
+    return _RESERVATIONS.search(text) is not None or refuses(text)
+
+
+def refuses(text: str) -> bool:
+    """Whether *text* says in so many words that the draft may not pass."""
+    return _REFUSAL.search(text) is not None

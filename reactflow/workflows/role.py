@@ -1,0 +1,251 @@
+"""The roles of a workflow: anything that answers can play one.
+
+An agent or another workflow, a model, or a function ``(prompt: str) -> str``, plain or async.  A role is asked with
+one prompt and has no memory: what it should know of earlier rounds is in the prompt.  Where a role judges, an
+evaluator (:mod:`reactflow.judge`) can play it too; it gets the draft itself instead of a prompt.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from reactflow.doors import Doors, Settings
+from reactflow.errors import BudgetExceeded, ConfigurationError, ModelBehaviorError, WorkflowError
+from reactflow.events import (
+    AnswerRevised,
+    DraftReady,
+    Emit,
+    Event,
+    IterationStarted,
+    ModelFinished,
+    ModelStarted,
+    ReasoningDelta,
+    RevisionStarted,
+    RunFinished,
+    RunStarted,
+    TextDelta,
+    TextWithdrawn,
+    VerdictGiven,
+)
+from reactflow.judge import Draft, Evaluator, check_judgement, gather_evidence
+from reactflow.messages import SystemMessage, UserMessage
+from reactflow.model import ChatModel, acting_as, ask
+from reactflow.result import AgentResult, Judgement
+from reactflow.threads import run_in_thread
+from reactflow.workflows.attempt import Trail
+from reactflow.workflows.reply import Reply, as_text, read_reply
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """One part in a workflow, and who plays it; made by :func:`as_role`.
+
+    Args:
+        name: What events, errors and the usage table call it.
+        actor: An object with ``arun``, a ChatModel, an Evaluator, or a function.
+        system_prompt: Standing instructions for a ChatModel; other actors have their own.
+    """
+
+    name: str
+    actor: Any
+    system_prompt: str | None = None
+
+    async def ask(
+        self,
+        prompt: str | UserMessage,
+        trail: Trail,
+        *,
+        schema: Mapping[str, Any] | None = None,
+        drafting: bool = False,
+    ) -> Reply:
+        """Put *prompt* to the actor, inside the run's budget; what it uses is counted under the role's name.
+
+        Args:
+            prompt: All it is to know.
+            trail: The run so far.
+            schema: The JSON Schema that a ChatModel's answer should satisfy; other actors are not told.
+            drafting: The reply is a draft of the answer: the actor gets the caller's model options, and a listener
+                may see its text.
+
+        Raises:
+            BudgetExceeded: A limit was reached before the call, or the deadline came during it.
+            ConfigurationError: Something was put together wrongly.
+            WorkflowError: Anything else went wrong; names role and iteration, and has the error as its cause.
+        """
+        message = UserMessage(prompt) if isinstance(prompt, str) else prompt
+        with playing(self.name, trail):
+            reply = await self._ask(message, trail, schema, drafting)
+        for warning in reply.warnings:
+            trail.run.warn(f"{self.name}: {warning}")
+        return reply
+
+    async def _ask(self, message: UserMessage, trail: Trail, schema: Mapping[str, Any] | None, drafting: bool) -> Reply:
+        if is_agent(self.actor):
+            work = self._ask_agent(message, trail, drafting)
+            return read_reply(await trail.run.meter.cut(work, recovers=True))
+        if is_model(self.actor):
+            return await self._ask_model(message, trail, schema, drafting)
+        if is_evaluator(self.actor):
+            judgement = await trail.run.meter.cut(evaluate(self.actor, trail), recovers=True)
+            return Reply(as_text(judgement), judgement)
+        return read_reply(await trail.run.meter.cut(call(self.actor, message.text), recovers=True))
+
+    async def _ask_model(
+        self, message: UserMessage, trail: Trail, schema: Mapping[str, Any] | None, drafting: bool
+    ) -> Reply:
+        system = (SystemMessage(self.system_prompt),) if self.system_prompt else ()
+        request = trail.request.aside(*system, message).replace(response_schema=schema)
+        if drafting:
+            heard = _Part(self.name, trail.number, trail.request.emit)
+            request = request.replace(options=trail.request.options, emit=heard)
+        else:
+            request = request.replace(stream=False)
+        for _ in range(2):
+            response = await ask(cast(ChatModel, self.actor), request, role=self.name)
+            if response.text.strip():
+                return read_reply(response)
+        raise ModelBehaviorError(f"Model {self.actor.name!r} twice gave no text. Use another model, or another prompt.")
+
+    async def _ask_agent(self, message: UserMessage, trail: Trail, drafting: bool) -> Any:
+        if not isinstance(self.actor, Doors):
+            return await self.actor.arun(message.text)
+        request = trail.request
+        settings: Settings = {"context": request.context}
+        if drafting:
+            settings["options"] = request.options
+        if trail.run.max_rounds is not None:
+            settings["max_rounds"] = trail.run.max_rounds
+        if not request.stream:
+            return await self.actor.arun(message, **settings)
+        heard = _Part(self.name, trail.number if drafting else 0, request.emit)
+        return await _watched(self.actor, message, settings, heard)
+
+
+@contextmanager
+def playing(role: str, trail: Trail) -> Iterator[None]:
+    """Count what runs inside under *role*, and let its errors say which role failed, and when.
+
+    Limits and wrong settings pass through as they are: they are no failure of the role.
+    """
+    before = acting_as.set(role)
+    try:
+        yield
+    except (BudgetExceeded, ConfigurationError):
+        raise
+    except Exception as error:  # an actor may be user code: whatever comes out, the error says where
+        raise role_failed(role, trail, error) from error
+    finally:
+        acting_as.reset(before)
+
+
+def role_failed(role: str, trail: Trail, cause: Exception) -> WorkflowError:
+    """The error that says which role failed, in which iteration, and why."""
+    reason = f"{type(cause).__name__}: {cause}".removesuffix(": ")
+    error = WorkflowError(
+        f"The {role} failed in iteration {trail.iteration}: {reason} (The role's own error is the cause.)",
+        role=role,
+        iteration=trail.iteration,
+    )
+    error.__cause__ = cause
+    return error
+
+
+def as_role(actor: Any, name: str, system_prompt: str | None = None) -> Role:
+    """Let *actor* play the role called *name*.
+
+    Raises:
+        ConfigurationError: Nothing it has can answer, or *system_prompt* is given for what is no ChatModel.
+    """
+    if isinstance(actor, Role):
+        return replace(actor, name=name)
+    known = is_agent(actor) or is_model(actor) or is_evaluator(actor) or callable(actor)
+    if isinstance(actor, type) or not known:
+        raise ConfigurationError(
+            f"{name}={actor!r:.80} cannot answer; give an agent, a workflow, a ChatModel such as "
+            "OpenAIChatModel('gpt-5-mini'), or a function (prompt: str) -> str."
+        )
+    if system_prompt is not None and not is_model(actor):
+        raise ConfigurationError(
+            f"{name}={actor!r:.80} has its own instructions; a system prompt can be given to a ChatModel only."
+        )
+    if system_prompt is not None and (not isinstance(system_prompt, str) or not system_prompt.strip()):
+        raise ConfigurationError(f"The {name}'s prompt is {system_prompt!r:.80}; give a text, or None for none.")
+    return Role(name, actor, system_prompt)
+
+
+def is_agent(actor: Any) -> bool:
+    """Whether *actor* is an agent or a workflow."""
+    return callable(getattr(actor, "arun", None))
+
+
+def is_model(actor: Any) -> bool:
+    """Whether *actor* is a ChatModel."""
+    return not is_agent(actor) and callable(getattr(actor, "complete", None)) and hasattr(actor, "name")
+
+
+def is_evaluator(actor: Any) -> bool:
+    """Whether *actor* judges drafts by itself, without a prompt."""
+    return not is_agent(actor) and not is_model(actor) and callable(getattr(actor, "evaluate", None))
+
+
+async def evaluate(evaluator: Evaluator, trail: Trail) -> Judgement:
+    """Let *evaluator* judge the newest draft, with the tool calls that led to it as evidence."""
+    draft = Draft(question=trail.task, text=trail.latest.draft, evidence=evidence(trail), request=trail.request)
+    return check_judgement(await evaluator.evaluate(draft), evaluator, question=trail.task)
+
+
+def evidence(trail: Trail) -> str:
+    """The tool calls that an agent made for the newest draft, and their results; empty where there were none."""
+    return "" if trail.reply is None else gather_evidence(trail.reply.messages, question=trail.task)
+
+
+async def call(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function, async or plain; a plain one in a thread of its own."""
+    if inspect.iscoroutinefunction(function):
+        return await function(*args)
+    value = await run_in_thread(lambda: function(*args))
+    return await value if inspect.isawaitable(value) else value
+
+
+async def _watched(agent: Doors[Any], message: UserMessage, settings: Settings, emit: Emit) -> AgentResult:
+    """Run *agent*, and pass its events on while it works."""
+    result: AgentResult | None = None
+    async with aclosing(agent.astream(message, **settings)) as events:
+        async for event in events:
+            if isinstance(event, RunFinished):
+                result = event.result
+            else:
+                emit(event)
+    if result is None:
+        raise ModelBehaviorError("Its stream ended without a result.")
+    return result
+
+
+_OWN_TURN = (RunStarted, RunFinished, IterationStarted, DraftReady, VerdictGiven, RevisionStarted, AnswerRevised)
+"""Events that say how far an agent's own turn has come; in the stream of the workflow they would mislead."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """An ``emit`` that says who speaks.
+
+    Text of a draft goes on as the workflow's own (role ``"agent"``, the draft's number as its round), so that it is
+    shown by the same rules as an agent's drafts; other roles' text keeps the role's name and is no part of the answer.
+    """
+
+    role: str
+    draft: int  # its number; 0 where what is said is no draft
+    emit: Emit
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, _OWN_TURN):
+            return
+        if isinstance(event, (TextDelta, TextWithdrawn)) and event.role in ("agent", self.role):
+            event = replace(event, role="agent", round=self.draft) if self.draft else replace(event, role=self.role)
+        elif isinstance(event, (ModelStarted, ModelFinished, ReasoningDelta)) and event.role == "agent":
+            event = replace(event, role=self.role)
+        self.emit(event)
