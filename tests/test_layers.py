@@ -12,7 +12,7 @@ import pytest
 LAYERS = """
     frozen messages result errors events budget threads
     model
-    chain phrases progress verdict judge evaluators toolbox tool_* output_schema answer_stream
+    chain phrases progress reply loose_json grades verdict_words verdict evidence fences judge command evaluators toolbox tool_* output_schema answer_stream
     fair_lock store storable memory memory_*
     stores.*
     loop

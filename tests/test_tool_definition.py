@@ -107,6 +107,19 @@ def test_a_tool_is_a_value():
     assert repr(weather) == "Tool('weather')"
 
 
+def test_a_tool_of_an_object_without_a_hash_has_one():
+    @dataclasses.dataclass
+    class Prefixed:
+        prefix: str
+
+        def __call__(self, word: str) -> str:
+            return self.prefix + word
+
+    made = tool(Prefixed("a"), name="prefixed", on_error=Prefixed("b"))
+
+    assert made in {made}
+
+
 def test_a_change_of_the_schema_is_compiled_anew():
     changed = dataclasses.replace(weather, parameters=CITY)
 
@@ -178,6 +191,14 @@ def test_callable_objects_and_partials_are_tools():
     assert as_tool(Shop("A")).name == "Shop"
     assert renamed("tea") == "B called for tea"
     assert (filled.name, list(filled.parameters["properties"]), filled("Rome")) == ("weather", ["city"], "Rome: 7")
+
+
+def test_a_partial_of_a_tool_is_a_tool():
+    filled = as_tool(functools.partial(weather, days=7))
+
+    assert (filled.name, filled.description, filled("Rome")) == ("weather", "Forecast the weather.", "Rome: 7")
+    assert list(filled.parameters["properties"]) == ["city"]
+    assert Tool.__name__ == "Tool"
 
 
 def test_a_tool_that_is_an_attribute_stays_the_same_tool():
