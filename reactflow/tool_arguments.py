@@ -61,13 +61,11 @@ def compile_schema(schema: Mapping[str, Any], name: str) -> Validator:
         )
     try:
         draft.check_schema(schema)
-        _check_references(schema, draft.META_SCHEMA["$schema"])
+        _check_references(schema, draft.META_SCHEMA["$schema"], name)
     except SchemaError as error:
         raise ConfigurationError(
             f"Tool {name!r}: invalid schema at {error.json_path}: {error.message:.300}."
         ) from error
-    except referencing.exceptions.Unresolvable as error:
-        raise ConfigurationError(f"Tool {name!r}: the reference {error.ref!r} in its schema leads nowhere.") from error
     validator: Validator = draft(schema, registry=referencing.Registry(), format_checker=FORMATS)
     return validator
 
@@ -82,14 +80,17 @@ def _draft(schema: Mapping[str, Any], name: str) -> Any:
     return known
 
 
-def _check_references(schema: Mapping[str, Any], dialect: str) -> None:
+def _check_references(schema: Mapping[str, Any], dialect: str, name: str) -> None:
     root = referencing.jsonschema.specification_with(dialect).create_resource(schema)
     pending = [(root, jsonschema_specifications.REGISTRY.resolver_with_root(root))]
     while pending:
         part, resolver = pending.pop()
         target = part.contents.get("$ref") if isinstance(part.contents, Mapping) else None
         if isinstance(target, str):
-            resolver.lookup(target)
+            try:
+                resolver.lookup(target)
+            except referencing.exceptions.Unresolvable as error:
+                raise ConfigurationError(f"Tool {name!r}: {target!r} in its schema leads nowhere.") from error
         pending += [(inner, resolver.in_subresource(inner)) for inner in part.subresources()]
 
 

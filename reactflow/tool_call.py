@@ -28,6 +28,14 @@ async def run_function(tool: Tool, invoke: Callable[[], Any], call: ToolCall) ->
         CancelledError: The run is being cancelled; one that the tool itself raised is only an error.
         Exception: What the tool's ``on_error`` raised.
     """
+    cancels = _cancels()
+    message = await _outcome(tool, invoke, call)
+    if _cancels() > cancels:  # a tool that catches everything does not keep its run alive
+        raise asyncio.CancelledError
+    return message
+
+
+async def _outcome(tool: Tool, invoke: Callable[[], Any], call: ToolCall) -> ToolMessage:
     scope = asyncio.timeout(tool.timeout_s)
     try:
         async with scope:
@@ -35,7 +43,7 @@ async def run_function(tool: Tool, invoke: Callable[[], Any], call: ToolCall) ->
     except ToolError as error:
         return failed(call, words_of(error, tool.max_result_chars) or f"{tool.name!r} failed.")
     except (Exception, SystemExit, asyncio.CancelledError) as error:  # a tool is user code: anything may come out
-        if isinstance(error, asyncio.CancelledError) and _being_cancelled():
+        if isinstance(error, asyncio.CancelledError) and _cancels():
             raise
         log.warning("tool.failed", tool=tool.name, call_id=call.id, error=type(error).__name__)
         return failed(call, _too_slow(tool) if scope.expired() else _explain(tool, error))
@@ -47,10 +55,10 @@ async def _in_thread(invoke: Callable[[], Any]) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
-def _being_cancelled() -> bool:
-    """Whether somebody cancels the running task, and not the tool itself raised the error."""
+def _cancels() -> int:
+    """How many cancels of the running task are under way; 0 where a tool raised CancelledError by itself."""
     task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
+    return task.cancelling() if task is not None else 0
 
 
 def _too_slow(tool: Tool) -> str:

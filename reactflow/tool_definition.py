@@ -64,14 +64,14 @@ class Tool(ToolSpec, Generic[P, R]):
         ConfigurationError: It could not work; says why, and how to mend it.
     """
 
-    function: Callable[P, R] = field(kw_only=True)
+    function: Callable[P, R] = field(kw_only=True, hash=False)  # a callable object may have no hash
     timeout_s: float | None = field(default=None, kw_only=True)
     max_result_chars: int | None = field(default=None, kw_only=True)
     max_argument_chars: int | None = field(default=None, kw_only=True)
     max_calls: int | None = field(default=None, kw_only=True)
     return_direct: bool = field(default=False, kw_only=True)
     side_effect: bool = field(default=False, kw_only=True)
-    on_error: OnError | None = field(default=None, kw_only=True)
+    on_error: OnError | None = field(default=None, kw_only=True, hash=False)
     pass_dict: bool = field(default=False, kw_only=True)
     convert: Convert | None = field(default=None, kw_only=True, compare=False)  # None: the arguments go in as they are
     context_parameter: str | None = field(default=None, kw_only=True)
@@ -163,6 +163,10 @@ class Tool(ToolSpec, Generic[P, R]):
         if instance is None or not self.unbound:
             return self
         return replace(self, function=MethodType(self.function, instance), unbound=False)
+
+    @property
+    def __name__(self) -> str:  # what is built on functions, such as a partial of a tool, looks for these two
+        return self.name
 
     @property
     def __wrapped__(self) -> Callable[P, R]:

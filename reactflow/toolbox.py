@@ -143,9 +143,9 @@ class ToolRunner:
         """Advisors see only calls that passed their checks; what they change is checked again further in."""
         try:
             _find(call.name, request.tools).read_arguments(call.arguments)
-            tool_request = ToolRequest(call if call.arguments else replace(call, arguments="{}"), request)
-        except _REFUSALS as error:
-            return _refused(call, error)
+            tool_request = _tool_request(call, request)
+        except ToolError as error:
+            return failed(call, str(error))
         message = await advised(tool_request)
         # an advisor may have built a message of its own, and the model needs one that answers this call
         return replace(message, call_id=call.id, name=call.name)
@@ -158,14 +158,14 @@ class ToolRunner:
         try:
             tool = _find(call.name, request.tools)
             arguments = tool.read_arguments(call.arguments)
-            effect = (call.name, json.dumps(arguments, sort_keys=True)) if tool.side_effect else None
+            effect = _effect(call, arguments) if tool.side_effect else None
             earlier = run.effects.get(effect) if effect is not None else None
             if earlier is not None and earlier[0] < run.attempt:
                 return replace(earlier[1], call_id=call.id)
             invoke = tool.bind(call, arguments, request)
             self._check_limits(tool, run)
-        except _REFUSALS as error:
-            return _refused(call, error)
+        except ToolError as error:
+            return failed(call, str(error))
         run.tool_calls[call.name] += 1
         message = await run_function(tool, invoke, call)
         if effect is not None and not message.is_error:
@@ -184,13 +184,23 @@ class ToolRunner:
             )
 
 
-_REFUSALS = (ToolError, RecursionError)
-"""Why a call may not even start.  What was read may still be too deep to be written again."""
+_TOO_DEEP = "The arguments are nested too deeply. Nothing was run. Call again with flatter ones."
+"""What could just be read may be too deep to be read or written again: the stack is not always equally full."""
 
 
-def _refused(call: ToolCall, error: ToolError | RecursionError) -> ToolMessage:
-    too_deep = "The arguments are nested too deeply. Nothing was run. Call again with flatter ones."
-    return failed(call, str(error) if isinstance(error, ToolError) else too_deep)
+def _tool_request(call: ToolCall, request: ChatRequest) -> ToolRequest:
+    try:
+        return ToolRequest(call if call.arguments else replace(call, arguments="{}"), request)
+    except ValueError as error:
+        raise ToolError(_TOO_DEEP) from error
+
+
+def _effect(call: ToolCall, arguments: dict[str, Any]) -> tuple[str, str]:
+    """What makes two calls the same: the name, and the arguments whatever their order and spacing."""
+    try:
+        return call.name, json.dumps(arguments, sort_keys=True)
+    except RecursionError as error:
+        raise ToolError(_TOO_DEEP) from error
 
 
 def _find(name: str, offered: Sequence[ToolSpec]) -> Tool:

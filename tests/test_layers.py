@@ -12,13 +12,11 @@ import pytest
 LAYERS = """
     frozen messages result errors events budget threads
     model
-    chain phrases progress verdict judge evaluators output_schema answer_stream
-    tool_docs tool_context tool_arguments tool_results tool_schema tool_definition tool_call
-    toolbox
-    fair_lock store storable memory memory_windows
+    chain phrases progress reply loose_json grades verdict_words verdict evidence fences judge command evaluators toolbox tool_* output_schema answer_stream
+    fair_lock store storable memory memory_*
     stores.*
     loop
-    advisors.* tools.* wire.* openai_model offline_model loopback testing
+    advisors.* tools.* wire.* openai_model offline_model loopback testing mcp_tools
     revise
     doors builder
     agent
@@ -31,7 +29,7 @@ LAYERS = """
 """Bottom to top, without the leading ``reactflow.``; ``x.*`` is the package x and all in it, ``reactflow`` is the
 package's own ``__init__``, which only the demos may import from and which may import anything itself."""
 
-DOORS = "stores.* cli batch sql"
+DOORS = "stores.* mcp_tools cli batch sql"
 """May import an optional extra inside a function, so that it is loaded only where it is used."""
 
 REQUIRED = {"aiohttp", "jsonschema", "openai", "pydantic", "pydantic_core", "rapidfuzz", "reactflow", "structlog"}

@@ -19,7 +19,7 @@ print(time.process_time() - before)
 
 
 def cost_ms() -> float:
-    done = subprocess.run([sys.executable, "-c", TIMED], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", TIMED], stdout=subprocess.PIPE, text=True, check=True)
     return float(done.stdout) * 1000
 
 
