@@ -49,6 +49,10 @@ def test_json_to_the_letter_is_marked_exact():
     )
 
 
+def test_a_value_that_is_none_is_damage():
+    assert find_objects('{"a": @, "b": 1}') == Scan((), 0)
+
+
 def test_the_objects_of_an_array_count_one_by_one():
     scan = find_objects('[{"a": 1}, 7, {"b": 2}]')
 
