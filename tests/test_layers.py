@@ -12,7 +12,10 @@ import pytest
 LAYERS = """
     frozen messages result errors events budget threads
     model
-    chain phrases progress reply loose_json grades verdict_words verdict evidence fences judge command evaluators toolbox tool_* output_schema answer_stream
+    chain phrases progress output_schema answer_stream
+    command_evaluator schema_evaluator evidence fences grades loose_json reply verdict verdict_words judge evaluators
+    tool_*
+    toolbox
     fair_lock store storable memory memory_*
     stores.*
     loop
