@@ -50,13 +50,11 @@ def _specs(schema: Schema) -> dict[str, dict[str, Any]]:
 
 def _kind(name: str, spec: Schema) -> str:
     """What a parameter wants, by its type, format, name and description."""
-    kind = (
-        "enum"
-        if "enum" in spec
-        else re.sub(r"\W|null", "", str(spec.get("type", "string"))).replace("integer", "number")
-    )
+    kind = re.sub(r"\W|null", "", str(spec.get("type", "string"))).replace("integer", "number")
+    if "enum" in spec or kind != "string":
+        return "enum" if "enum" in spec else kind
     hints = [spec.get("format"), *plain.terms(name), *plain.terms(spec.get("description") or "")]
-    return kind if kind != "string" else next((h for h in hints if h in ("date", "place", "id", "search")), "text")
+    return next((hint for hint in hints if hint in ("date", "place", "id", "search")), "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +89,7 @@ class Source:
             elif required:
                 missing.append(name)
         fan = next(iter(more)) if len(more) == 1 else ""
-        return [filled, *({**filled, fan: value} for value in more.get(fan, ()))], missing
+        return [filled, *({**filled, fan: value} for value in [*more.get(fan, ())][:7])], missing
 
     def values(self, kind: str, spec: Schema) -> plain.Found:
         """What fits a parameter, the best first, each with its place in the text."""
@@ -111,14 +109,11 @@ class Source:
 
 
 def _choose(tools: Sequence[ToolSpec], text: str, least: int = 2) -> list[ToolSpec]:
-    """The tools whose name *text* asks for, else the one whose schema shares most with it.
-
-    The first word of a name asks for it, or all of them: "order" alone does not find ``cancel_order``.
-    """
+    """The tools whose name *text* asks for, by its first word or by all of it, else the closest one."""
     asked, named, shared = {*plain.terms(text)}, list[ToolSpec](), list[int]()
     for tool in tools:
         name = [term for term in plain.terms(tool.name) if term != "search"] or plain.terms(tool.name)
-        named += [tool] if name and (name[0] in asked or asked >= {*name}) else []
+        named += [tool] if name and (name[0] in asked or asked >= {*name}) else []  # "order" is not cancel_order
         schema = plain.terms(f"{tool.description} {json.dumps(dict(tool.parameters), ensure_ascii=False)}")
         given = {kind for kind in ("place", "id") if plain.find(kind, text)}
         shared.append(len((asked | given) & {*schema}))
