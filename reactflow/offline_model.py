@@ -167,7 +167,7 @@ def _write(question: str, results: Results, detail: bool) -> str:
     lines += [plain.sentence(text, spoken) for text in side_by_side if text]
     missing = plain.unsaid(question, "\n".join(lines)) if not all(result.is_error for _, result in results) else []
     lines += [said["nothing"].format(said["comma"].join(missing)), *notes] if missing else notes
-    text = plain.fitted(question, "\n".join(lines).replace(": \n", ":\n"))
+    text = plain.fitted(question, ("\n\n" if detail else "\n").join(lines).replace(": \n", ":\n"))
     return f"{text}\n{said['short']}" if detail and "too_short" in plain.misfits(question, text) else text
 
 

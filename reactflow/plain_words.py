@@ -149,13 +149,14 @@ def misfits(question: str, text: str) -> dict[str, tuple[int, str, int]]:
         字 are Chinese characters and nothing else; in words each Chinese character counts as one too.
     """
     found = {}
-    for match in pattern("length").finditer(question):
-        asked, unit = int(match["amount"]), match["unit"]
-        size = (
-            len(text)
-            if "char" in unit.lower() or "符" in unit
-            else len(pattern("han_word" if "字" in unit else "word").findall(text))
-        )
+    for match in pattern("length").finditer(question[:LONGEST_TEXT]):
+        asked, unit = int(match["amount"][:9]), match["unit"].lower()
+        if "字符" in unit or "char" in unit:
+            size, unit = len(text), "个字符" if "字符" in unit else "characters"
+        elif "字" in unit:
+            size, unit = len(pattern("han_word").findall(text)), "个汉字"
+        else:
+            size, unit = len(pattern("word").findall(text)), "words"
         if size < asked and (match["least"] or match["or_more"]):
             found["too_short"] = (size, unit, asked)
         if size > asked and (match["most"] or match["or_less"]):
