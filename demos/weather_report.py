@@ -17,8 +17,10 @@ ENGLISH = (
     "Using the weather in Beijing today, its trend for the next seven days and the weather in Shanghai today, and "
     "searching for weather warnings for Beijing, write a combined analysis report of at least 200 words."
 )
-CHINESE = "请你根据北京今天的天气、未来七天的天气趋势、以及上海今天的天气，"
+CHINESE = (
+    "请你根据北京今天的天气、未来七天的天气趋势、以及上海今天的天气，"
     "并搜索北京天气的预警情况，生成一份不少于 200 字的综合分析报告。"
+)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -13,13 +13,13 @@ LAYERS = """
     frozen messages result errors events budget threads
     model
     chain phrases progress output_schema answer_stream
-    command_evaluator schema_evaluator evidence fences grades loose_json reply verdict verdict_words judge evaluators
-    tool_*
+    judge judging.*
+    tooling.*
     toolbox
     fair_lock store storable memory memory_*
     stores.*
     loop
-    advisors.* tools.* wire.* openai_model plain_words plain_json offline_model loopback testing mcp_tools
+    advisors.* tools.* wire.* openai_model offline_model plain_words plain_json loopback testing mcp_tools
     revise
     doors builder
     agent
