@@ -33,7 +33,8 @@ def _rows_of_words() -> list[list[str]]:
 
 @cache
 def _meanings() -> dict[str, str]:
-    return {word: row[0] for row in _rows_of_words() for word in row}
+    forms = ((form, row[0]) for row in _rows_of_words() for word in row for form in (word, "".join(words(word))))
+    return dict(forms)
 
 
 @cache
@@ -43,7 +44,7 @@ def _chinese() -> dict[str, str]:
 
 @cache
 def _filler() -> frozenset[str]:
-    return frozenset(word_list()["filler"].split())
+    return frozenset((*word_list()["filler"].split(), *words(word_list()["filler"])))
 
 
 def meaning(word: str) -> str:
@@ -88,7 +89,10 @@ def find(kind: str, text: str, today: date | None = None) -> Found:
         text: What to read.
         today: What "tomorrow" counts from; without it such words stay as they are.
     """
-    matches = pattern(kind).finditer(text[:LONGEST_TEXT])
+    text = text[:LONGEST_TEXT]
+    if kind == "name":  # a quotation is one thing
+        text = pattern("quoted").sub(lambda quotation: "·" * len(quotation[0]), text)
+    matches = pattern(kind).finditer(text)
     found: Found = [(match.start("v"), match["v"]) for match in matches if match["v"]]
     if kind == "number":
         plain = [(at, word.replace(",", "")) for at, word in found]
@@ -150,7 +154,7 @@ def misfits(question: str, text: str) -> dict[str, tuple[int, str, int]]:
     """
     found = {}
     for match in pattern("length").finditer(question[:LONGEST_TEXT]):
-        asked, unit = int(match["amount"][:9]), match["unit"].lower()
+        asked, unit = int(match["amount"]), match["unit"].lower()
         if "字符" in unit or "char" in unit:
             size, unit = len(text), "个字符" if "字符" in unit else "characters"
         elif "字" in unit:
