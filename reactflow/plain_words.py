@@ -100,9 +100,19 @@ def find(kind: str, text: str, today: date | None = None) -> Found:
     if kind == "date" and today:
         days = word_list()["days"]
         return [(at, str(today + timedelta(days=days[w.lower()])) if w.lower() in days else w) for at, w in found]
-    if kind == "name":  # a sentence begins with a capital anyway
-        return [(at, name) for at, name in found if at and not ENDING.search(text[max(0, at - 4) : at])] or found
+    if kind == "name":
+        return [(at, name) for at, name in found if not _begins(text, at)] or found
     return found
+
+
+def _begins(text: str, at: int) -> bool:
+    """Whether a sentence begins there, so that a capital means nothing."""
+    return at == 0 or bool(ENDING.search(text[max(0, at - 4) : at]))
+
+
+def is_linked(text: str, at: int) -> bool:
+    """Whether what stands *at* a place in *text* is joined to what comes before, as by "in" or "and"."""
+    return bool(pattern("linked").search(text[max(0, at - 9) : at]))
 
 
 def mentions(choices: Iterable[Any], text: str) -> Found:
@@ -130,8 +140,9 @@ def search_phrase(text: str, question: str) -> str:
 
 def unsaid(question: str, text: str) -> list[str]:
     """The places, names, quotations and topics of *question* that *text* does not speak of."""
-    found = [name for kind in ("place", "name", "quoted") for _, name in find(kind, question)]
-    names = list(dict.fromkeys(found))[:MOST_NAMES]
+    found = [(kind, at, name) for kind in ("place", "name", "quoted") for at, name in find(kind, question)]
+    real = [name for kind, at, name in found if kind != "name" or not _begins(question, at)]
+    names = list(dict.fromkeys(real))[:MOST_NAMES]
     topics = {row.split()[0] for row in word_list()["topics"]} & {*terms(question)} - {*terms(text)}
     return [n for n in names if n.lower() not in text.lower()] + [label(t, language(question)) for t in sorted(topics)]
 
@@ -176,6 +187,11 @@ def fitted(question: str, text: str) -> str:
             break
         text = text[: end + 1].strip()
     return text
+
+
+def fenced(text: str) -> list[str]:
+    """The parts of a judge's prompt that stand between two lines with one mark: question, draft, evidence."""
+    return [part for _, part in pattern("fence").findall(text)]
 
 
 def decoded(text: str) -> Any:
