@@ -13,8 +13,8 @@ LAYERS = """
     frozen messages result errors events budget threads
     model
     chain phrases progress output_schema answer_stream
-    command_evaluator schema_evaluator evidence fences grades loose_json reply verdict verdict_words judge evaluators
-    tool_*
+    judge judging.*
+    tooling.*
     toolbox
     fair_lock store storable memory memory_*
     stores.*
