@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from reactflow.doors import Doors, Settings
 from reactflow.errors import BudgetExceeded, ConfigurationError, ModelBehaviorError, WorkflowError
+from reactflow.evaluators import as_evaluator
 from reactflow.events import (
     AnswerRevised,
     DraftReady,
@@ -179,6 +180,23 @@ def as_role(actor: Any, name: str, system_prompt: str | None = None) -> Role:
     if system_prompt is not None and (not isinstance(system_prompt, str) or not system_prompt.strip()):
         raise ConfigurationError(f"The {name}'s prompt is {system_prompt!r:.80}; give a text, or None for none.")
     return Role(name, actor, system_prompt)
+
+
+def as_critic(actor: Any, name: str, system_prompt: str | None = None) -> Role:
+    """Let *actor* play a role that judges: what :func:`as_role` takes, a schema, a list, or a function of a Draft.
+
+    Raises:
+        ConfigurationError: It can neither answer nor judge.
+    """
+    if isinstance(actor, (list, tuple, Mapping, type)) or _takes_a_draft(actor):
+        actor = as_evaluator(actor)
+    return as_role(actor, name, system_prompt)
+
+
+def _takes_a_draft(actor: Any) -> bool:
+    """Whether *actor* is a function whose first parameter is annotated ``Draft``."""
+    hints = getattr(actor, "__annotations__", {}) if inspect.isroutine(actor) else {}
+    return next((hint for name, hint in hints.items() if name != "return"), None) in (Draft, "Draft")
 
 
 def is_agent(actor: Any) -> bool:
