@@ -23,8 +23,8 @@ from reactflow.errors import (
     ToolError,
     WorkflowError,
 )
-from reactflow.evaluators import CommandEvaluator, SchemaEvaluator
 from reactflow.judge import Draft, Evaluator, LLMJudge
+from reactflow.judging.evaluators import CommandEvaluator, SchemaEvaluator
 from reactflow.memory import ChatMemory, InMemoryStore, WindowChatMemory
 from reactflow.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, Usage, UserMessage
 from reactflow.model import ChatModel, ChatRequest, ChatResponse, ToolSpec

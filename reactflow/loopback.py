@@ -310,18 +310,19 @@ class LoopbackServer:
         headers = {"Content-Type": "text/event-stream", **reply.headers}
         response = web.StreamResponse(status=reply.status, headers=headers)
         await response.prepare(request)
-        for event in events:
-            if isinstance(event, (int, float)):
-                await asyncio.sleep(event)
-            else:
-                await response.write(_event_bytes(event))
-        if reply.end == "done":
-            await response.write(b"data: [DONE]\n\n")
-        elif reply.end == "hang":
-            await asyncio.Event().wait()
-        elif reply.end == "drop":
-            return _cut(request, response)
-        await response.write_eof()
+        with contextlib.suppress(ConnectionResetError):  # the client has heard enough
+            for event in events:
+                if isinstance(event, (int, float)):
+                    await asyncio.sleep(event)
+                else:
+                    await response.write(_event_bytes(event))
+            if reply.end == "done":
+                await response.write(b"data: [DONE]\n\n")
+            elif reply.end == "hang":
+                await asyncio.Event().wait()
+            elif reply.end == "drop":
+                return _cut(request, response)
+            await response.write_eof()
         return response
 
 

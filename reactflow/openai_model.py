@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args
+from typing import Any, Final, TypeVar, cast, get_args
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
@@ -36,13 +36,18 @@ from reactflow.wire.reply import BadReply, Heard, settle
 from reactflow.wire.request import RequestWriter, ResponseFormat
 from reactflow.wire.tool_text import READ_FROM_TEXT, ToolMode, read_text
 
-if TYPE_CHECKING:
-    from openai._types import RequestOptions
-
 T = TypeVar("T")
 
 ENDPOINT: Final = "/chat/completions"
 LARGE_BODY_BYTES: Final = 1 << 20
+
+_FACTS = "Lang Package-Version OS Arch Runtime Runtime-Version Async"
+_UNTOLD: Final[dict[str, str | openai.Omit]] = {f"X-Stainless-{fact}": openai.omit for fact in _FACTS.split()}
+_UNTOLD_EACH: Final[dict[str, str | openai.Omit]] = {
+    "X-Stainless-Retry-Count": openai.omit,
+    "X-Stainless-Read-Timeout": openai.omit,
+}
+"""What the client would tell every server of this machine.  Nobody needs it, and each header costs time."""
 
 _TRANSPORT_ERRORS: Final = (
     openai.APIConnectionError,
@@ -131,6 +136,7 @@ class OpenAIChatModel:
         _check_number("retries", retries, retries >= 0)
         self._model = model.strip()
         self._base_url = _checked_url(base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1")
+        self._url = _endpoint(self._base_url)
         self._api_key = _checked_key(api_key, self._base_url)
         self._timeout, self._stream_read_timeout, self._retries = timeout, stream_read_timeout, retries
         self._headers = dict(headers or {})
@@ -230,20 +236,20 @@ class OpenAIChatModel:
                 http_client=held.http,
                 max_retries=0,
                 timeout=httpx2.Timeout(None, connect=10.0),  # reading is timed here, by what is read
-                default_headers=self._headers,
+                default_headers=cast(dict[str, str], {**_UNTOLD, **self._headers}),
             )
         return client
 
     async def _post(self, client: openai.AsyncOpenAI, body: bytes) -> httpx2.Response:
         content: bytes | AsyncIterator[bytes] = body
-        options: RequestOptions = {}
+        headers = _UNTOLD_EACH
         if len(body) > LARGE_BODY_BYTES:
-            content, options = in_pieces(body), {"headers": {"Content-Length": str(len(body))}}
+            content, headers = in_pieces(body), {**_UNTOLD_EACH, "Content-Length": str(len(body))}
         response = await client.post(  # stream=True leaves the body to be read here; the declared type says otherwise
-            ENDPOINT,
+            self._url,
             cast_to=httpx2.Response,
             content=content,
-            options=options,
+            options={"headers": headers},
             stream=True,
             stream_cls=openai.AsyncStream[Any],
         )
@@ -291,7 +297,7 @@ class OpenAIChatModel:
         """The openai error that the client would have raised, had it been the one that noticed."""
         if isinstance(error, openai.APIConnectionError):
             return error
-        request = httpx2.Request("POST", self._base_url + ENDPOINT)
+        request = httpx2.Request("POST", self._url)
         if _is_timeout(error):
             wrapped: openai.APIConnectionError = openai.APITimeoutError(request)
         else:
@@ -341,6 +347,12 @@ def _checked_url(url: str) -> str:
     if parts.path.endswith(ENDPOINT):
         raise ConfigurationError(f"The base URL {url!r} must end before {ENDPOINT}, as a rule in /v1.")
     return url
+
+
+def _endpoint(base_url: str) -> str:
+    """Where requests go; a query that some gateways want stays behind the path."""
+    parts = urlsplit(base_url)
+    return parts._replace(path=parts.path + ENDPOINT).geturl()
 
 
 def _checked_key(key: str | Callable[[], Awaitable[str]] | None, base_url: str) -> str | Callable[[], Awaitable[str]]:

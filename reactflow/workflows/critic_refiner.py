@@ -14,8 +14,8 @@ from typing import Any, Literal, TypeAlias
 from reactflow.budget import Budget
 from reactflow.errors import ConfigurationError, ModelBehaviorError, WorkflowError
 from reactflow.frozen import FrozenDict
+from reactflow.judging.reply import strip_thinking
 from reactflow.phrases import phrases
-from reactflow.reply import strip_thinking
 from reactflow.result import Issue, Judgement, StopReason
 from reactflow.workflows.attempt import Attempt, Trail, best
 from reactflow.workflows.critic_wording import critic_wording

@@ -13,10 +13,10 @@ import structlog
 from reactflow.budget import Budget
 from reactflow.errors import ConfigurationError, ModelBehaviorError, WorkflowError
 from reactflow.frozen import FrozenDict
+from reactflow.judging.reply import strip_thinking
+from reactflow.judging.verdict import Verdict, read_verdict_fields
 from reactflow.phrases import generic_feedback, phrases, shorten_middle
-from reactflow.reply import strip_thinking
 from reactflow.result import Issue, Judgement, StopReason
-from reactflow.verdict import Verdict, read_verdict_fields
 from reactflow.workflows.attempt import APPROVED, REQUIRED_CHANGES, Attempt, Critique, Trail, WorkflowResult, best
 from reactflow.workflows.reply import Reply
 from reactflow.workflows.role import as_critic, as_role, evidence, is_model, role_failed

@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 from rapidfuzz.distance import Indel
 
 from reactflow.errors import ModelBehaviorError
-from reactflow.grades import snake
-from reactflow.loose_json import Members, find_objects
-from reactflow.reply import strip_thinking
+from reactflow.judging.grades import snake
+from reactflow.judging.loose_json import Members, find_objects
+from reactflow.judging.reply import strip_thinking
 
 Span: TypeAlias = tuple[int, int]
 """Where a passage begins in the text, and the position after it."""

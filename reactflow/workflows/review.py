@@ -7,9 +7,9 @@ from typing import Any
 
 from reactflow.errors import ModelBehaviorError
 from reactflow.frozen import FrozenDict
-from reactflow.grades import read_issues, read_share
+from reactflow.judging.grades import read_issues, read_share
+from reactflow.judging.reply import ISSUES, SCORES, stands_alone, take_apart
 from reactflow.progress import SIMILAR, similarity
-from reactflow.reply import ISSUES, SCORES, stands_alone, take_apart
 from reactflow.result import Issue, Judgement
 from reactflow.workflows.critic_wording import CriticWording
 from reactflow.workflows.reply import Reply

@@ -16,8 +16,8 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from reactflow.errors import ConfigurationError
-from reactflow.fences import fenced_blocks, unfenced
 from reactflow.judge import Draft
+from reactflow.judging.fences import fenced_blocks, unfenced
 from reactflow.phrases import Phrases, phrases, shorten
 from reactflow.result import Judgement
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactflow.loose_json import Found, Members, Scan, find_objects
+from reactflow.judging.loose_json import Found, Members, Scan, find_objects
 
 
 def only(text):

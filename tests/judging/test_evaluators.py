@@ -7,8 +7,8 @@ import time
 import pytest
 
 from reactflow.errors import ConfigurationError, ProviderError
-from reactflow.evaluators import EvaluatorList, FunctionEvaluator, SchemaEvaluator, as_evaluator
 from reactflow.judge import Draft, Evaluator, LLMJudge
+from reactflow.judging.evaluators import EvaluatorList, FunctionEvaluator, SchemaEvaluator, as_evaluator
 from reactflow.messages import AssistantMessage, UserMessage
 from reactflow.model import ChatRequest, ChatResponse, Run
 from reactflow.phrases import CHINESE, ENGLISH

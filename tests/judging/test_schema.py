@@ -5,8 +5,8 @@ import pytest
 from pydantic import AfterValidator, BaseModel, Field
 
 from reactflow.errors import ConfigurationError
-from reactflow.evaluators import SchemaEvaluator
 from reactflow.judge import Draft, Evaluator
+from reactflow.judging.evaluators import SchemaEvaluator
 from reactflow.messages import UserMessage
 from reactflow.model import ChatRequest, Run
 from reactflow.result import Judgement

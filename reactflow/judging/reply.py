@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from reactflow.grades import snake
-from reactflow.loose_json import Found, Members, Scan, find_objects
-from reactflow.verdict_words import read_word, vocabulary
+from reactflow.judging.grades import snake
+from reactflow.judging.loose_json import Found, Members, Scan, find_objects
+from reactflow.judging.verdict_words import read_word, vocabulary
 
 YES_NO = frozenset(
     vocabulary(

@@ -16,8 +16,8 @@ from pydantic import BaseModel, Field
 from typing_extensions import Doc, TypedDict
 
 from reactflow.errors import ConfigurationError
-from reactflow.tool_context import ToolContext
-from reactflow.tool_schema import read_function
+from reactflow.tooling.context import ToolContext
+from reactflow.tooling.schema import read_function
 
 if TYPE_CHECKING:
     from somewhere import Unknown

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_origin, get_type_hints
 
-from reactflow.command_evaluator import CommandEvaluator
 from reactflow.errors import ConfigurationError
 from reactflow.judge import Draft, Evaluator, LLMJudge, check_judgement
+from reactflow.judging.command import CommandEvaluator
+from reactflow.judging.schema import SchemaEvaluator
 from reactflow.model import ChatModel
 from reactflow.result import Judgement
-from reactflow.schema_evaluator import SchemaEvaluator
 from reactflow.threads import run_in_thread
 
 __all__ = [

@@ -12,8 +12,8 @@ import structlog
 from reactflow.errors import ToolError
 from reactflow.messages import ToolCall, ToolMessage
 from reactflow.threads import run_in_thread
-from reactflow.tool_definition import Tool
-from reactflow.tool_results import as_text, shorten, words_of
+from reactflow.tooling.definition import Tool
+from reactflow.tooling.results import as_text, shorten, words_of
 
 log = structlog.get_logger("reactflow")
 

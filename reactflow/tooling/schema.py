@@ -21,8 +21,8 @@ from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict
 
 from reactflow.errors import ConfigurationError
-from reactflow.tool_context import ToolContext
-from reactflow.tool_docs import ParameterDocs, ToolDocs, read_docs
+from reactflow.tooling.context import ToolContext
+from reactflow.tooling.docs import ParameterDocs, ToolDocs, read_docs
 
 Function: TypeAlias = Callable[..., Any]
 Parameters: TypeAlias = dict[str, inspect.Parameter]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reactflow.errors import ConfigurationError
-from reactflow.evaluators import CommandEvaluator
 from reactflow.judge import Draft, Evaluator
+from reactflow.judging.evaluators import CommandEvaluator
 from reactflow.messages import UserMessage
 from reactflow.model import ChatRequest, Run
 from reactflow.result import Judgement

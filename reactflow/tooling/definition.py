@@ -22,9 +22,9 @@ from reactflow.errors import ConfigurationError, ToolError
 from reactflow.frozen import FrozenDict
 from reactflow.messages import ToolCall
 from reactflow.model import ChatRequest, ToolSpec
-from reactflow.tool_arguments import Validator, check_arguments, compile_schema, not_convertible, read_json
-from reactflow.tool_context import ToolContext
-from reactflow.tool_schema import Convert, find_context_parameter, given_name, is_async, read_function, signature_of
+from reactflow.tooling.arguments import Validator, check_arguments, compile_schema, not_convertible, read_json
+from reactflow.tooling.context import ToolContext
+from reactflow.tooling.schema import Convert, find_context_parameter, given_name, is_async, read_function, signature_of
 
 P = ParamSpec("P", default=...)
 R = TypeVar("R", default=Any)

@@ -1,6 +1,6 @@
 import pytest
 
-from reactflow.fences import Block, code_of, fenced_blocks, unfenced
+from reactflow.judging.fences import Block, code_of, fenced_blocks, unfenced
 
 ANSWER = """Here it is:
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reactflow.tool_docs import ParameterDocs, read_docs
+from reactflow.tooling.docs import ParameterDocs, read_docs
 
 GOOGLE = """Forecast the weather.
 

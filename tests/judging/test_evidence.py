@@ -1,6 +1,6 @@
 import pytest
 
-from reactflow.evidence import gather_evidence
+from reactflow.judging.evidence import gather_evidence
 from reactflow.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
 
 

@@ -19,9 +19,9 @@ from pathlib import Path, PurePath
 from typing import Any, ClassVar, Literal
 
 from reactflow.errors import ConfigurationError
-from reactflow.fences import code_of
 from reactflow.frozen import EMPTY, FrozenDict
 from reactflow.judge import Draft
+from reactflow.judging.fences import code_of
 from reactflow.phrases import phrases, shorten
 from reactflow.result import Judgement
 

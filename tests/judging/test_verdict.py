@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactflow.errors import ModelBehaviorError
+from reactflow.judging.reply import strip_thinking
+from reactflow.judging.verdict import MAX_CHARS, Verdict, issues_text, read_verdict, read_verdict_fields
 from reactflow.phrases import CHINESE, ENGLISH
-from reactflow.reply import strip_thinking
 from reactflow.result import Issue, Judgement
-from reactflow.verdict import MAX_CHARS, Verdict, issues_text, read_verdict, read_verdict_fields
 
 PASSES = [
     '{"passed": true}',

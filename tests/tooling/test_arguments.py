@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reactflow.errors import ConfigurationError, ToolError
-from reactflow.tool_arguments import check_arguments, compile_schema, not_convertible, quoted, read_json
+from reactflow.tooling.arguments import check_arguments, compile_schema, not_convertible, quoted, read_json
 
 
 def schema(**properties: Any) -> dict[str, Any]:

@@ -19,10 +19,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from reactflow.errors import ModelBehaviorError
-from reactflow.grades import clean, read_issues, read_share
-from reactflow.loose_json import Found, Members
-from reactflow.phrases import generic_feedback
-from reactflow.reply import (
+from reactflow.judging.grades import clean, read_issues, read_share
+from reactflow.judging.loose_json import Found, Members
+from reactflow.judging.reply import (
     AGAINST,
     CONFIDENCES,
     FEEDBACKS,
@@ -38,8 +37,9 @@ from reactflow.reply import (
     stands_alone,
     take_apart,
 )
+from reactflow.judging.verdict_words import has_reservations, read_word, refuses
+from reactflow.phrases import generic_feedback
 from reactflow.result import Issue, Judgement
-from reactflow.verdict_words import has_reservations, read_word, refuses
 
 MAX_CHARS = 100_000
 """A longer reply is not read: no verdict is."""

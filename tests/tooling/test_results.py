@@ -15,7 +15,7 @@ import pytest
 from pydantic import BaseModel
 
 from reactflow.result import AgentResult
-from reactflow.tool_results import as_text, shorten, words_of
+from reactflow.tooling.results import as_text, shorten, words_of
 
 
 class Colour(enum.Enum):

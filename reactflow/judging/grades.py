@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import Any
 
-from reactflow.loose_json import Members
+from reactflow.judging.loose_json import Members
+from reactflow.judging.verdict_words import vocabulary
 from reactflow.result import Issue
-from reactflow.verdict_words import vocabulary
 
 MAX_ISSUES = 50
 """More issues than this are left out, with a flag."""

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactflow.grades import MAX_ISSUES, clean, read_issues, read_severity, read_share, snake
-from reactflow.loose_json import Members, find_objects
+from reactflow.judging.grades import MAX_ISSUES, clean, read_issues, read_severity, read_share, snake
+from reactflow.judging.loose_json import Members, find_objects
 from reactflow.result import Issue
 
 
