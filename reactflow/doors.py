@@ -26,8 +26,8 @@ from reactflow.messages import UserMessage
 from reactflow.model import ChatRequest, Run, acting_as, current_run
 from reactflow.result import AgentResult
 from reactflow.revise import FLAGS
-from reactflow.tool_definition import ToolOptions
 from reactflow.toolbox import Tool, ToolContext
+from reactflow.tooling.definition import ToolOptions
 
 T = TypeVar("T")
 ResultT = TypeVar("ResultT", bound=AgentResult)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reactflow.budget import Budget
-from reactflow.evaluators import as_evaluator
+from reactflow.judging.evaluators import as_evaluator
 from reactflow.result import Judgement, StopReason
 from reactflow.workflows.attempt import Trail, WorkflowResult
 from reactflow.workflows.reply import Reply
@@ -18,8 +18,8 @@ class BestOfN(Workflow[WorkflowResult]):
 
     Args:
         drafter: Who drafts: an agent, a workflow, a ChatModel, or a function ``(prompt: str) -> str``.
-        judge: Who judges: anything :func:`~reactflow.evaluators.as_evaluator` takes.  A draft that passes ranks above
-            one that does not; among equals the score decides.
+        judge: Who judges: anything :func:`~reactflow.judging.evaluators.as_evaluator` takes.  A draft that passes
+            ranks above one that does not; among equals the score decides.
         n: How many drafts, >= 1.
         budget: The limits of each run, all drafts together; None for none.
         name: What events and logs call it.

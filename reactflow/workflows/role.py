@@ -15,7 +15,6 @@ from typing import Any, cast
 
 from reactflow.doors import Doors, Settings
 from reactflow.errors import BudgetExceeded, ConfigurationError, ModelBehaviorError, WorkflowError
-from reactflow.evaluators import as_evaluator
 from reactflow.events import (
     AnswerRevised,
     DraftReady,
@@ -33,6 +32,7 @@ from reactflow.events import (
     VerdictGiven,
 )
 from reactflow.judge import Draft, Evaluator, check_judgement, gather_evidence
+from reactflow.judging.evaluators import as_evaluator
 from reactflow.messages import SystemMessage, UserMessage
 from reactflow.model import ChatModel, acting_as, ask
 from reactflow.result import AgentResult, Judgement
@@ -242,8 +242,7 @@ async def _watched(agent: Doors[Any], message: UserMessage, settings: Settings, 
                 result = event.result
             else:
                 emit(event)
-    if result is None:
-        raise ModelBehaviorError("Its stream ended without a result.")
+    assert result is not None  # the last event of every stream that did not fail
     return result
 
 
