@@ -31,26 +31,30 @@ from reactflow.messages import (
 )
 from reactflow.model import ChatRequest, ChatResponse, ToolSpec
 from reactflow.phrases import language
+from reactflow.plain_json import compared, in_words
 
 Schema: TypeAlias = Mapping[str, Any]
 Results: TypeAlias = list[tuple[ToolCall, ToolMessage]]
 FITS = {"place": ("place", "name", "han"), "id": ("id", "number"), "text": ("quoted", "name", "place", "id")}
-FITS |= {"number": ("number",), "date": ("date",)}
+
+
+def _specs(schema: Schema) -> dict[str, dict[str, Any]]:
+    """The parameters of *schema*, references followed, and of several choices the first that is not null."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, given in schema.get("properties", {}).items():
+        spec = dict(given) if isinstance(given, Mapping) else {}
+        spec |= next((one for one in spec.get("anyOf", ()) if one.get("type") != "null"), {})
+        found[name] = spec | schema.get("$defs", {}).get(str(spec.get("$ref")).rpartition("/")[2], {})
+    return found
 
 
 def _kind(name: str, spec: Schema) -> str:
     """What a parameter wants, by its type, format, name and description."""
-    types = spec.get("type", "string")
-    kind = "enum" if "enum" in spec else (types if isinstance(types, str) else types[0]).replace("integer", "number")
-    hints = [spec.get("format"), *plain.terms(name), *plain.terms(spec.get("description", ""))]
-    return kind if kind != "string" else next((h for h in hints if h in ("date", "place", "id", "search")), "text")
-
-
-def _resolve(spec: Schema, root: Schema) -> Schema:
-    """Follow a reference, and take the first choice that is not null."""
-    choices = [one for one in spec.get("anyOf", ()) if one.get("type") != "null"]
-    spec = {**spec, **choices[0]} if choices else spec
-    return {**spec, **root.get("$defs", {}).get(str(spec.get("$ref")).rpartition("/")[2], {})}
+    kind = re.sub(r"\W|null", "", str(spec.get("type", "string"))).replace("integer", "number")
+    if "enum" in spec or kind != "string":
+        return "enum" if "enum" in spec else kind
+    hints = [spec.get("format"), *plain.terms(name), *plain.terms(spec.get("description") or "")]
+    return next((hint for hint in hints if hint in ("date", "place", "id", "search")), "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +69,8 @@ class Source:
     def fill(self, schema: Schema) -> tuple[list[dict[str, Any]], list[str]]:
         """Arguments for *schema*, one set for each value of its one subject such as a city, and what is missing."""
         filled, missing, taken, more = dict[str, Any](), list[str](), set[int](), dict[str, Any]()
-        for name, spec in schema.get("properties", {}).items():
-            spec, required = _resolve(spec, schema), name in schema.get("required", ())
+        for name, spec in _specs(schema).items():
+            required = name in schema.get("required", ())
             kind, named = _kind(name, spec), plain.after_name(name, self.text)
             values = [value for value in self.values(kind, spec) if value[0] not in taken]
             values.sort(key=lambda value: value[0] not in named)
@@ -85,7 +89,7 @@ class Source:
             elif required:
                 missing.append(name)
         fan = next(iter(more)) if len(more) == 1 else ""
-        return [filled, *({**filled, fan: value} for value in more.get(fan, ()))], missing
+        return [filled, *({**filled, fan: value} for value in [*more.get(fan, ())][:7])], missing
 
     def values(self, kind: str, spec: Schema) -> plain.Found:
         """What fits a parameter, the best first, each with its place in the text."""
@@ -95,7 +99,8 @@ class Source:
             inner = spec.get("items", {})
             items = [value for _, value in self.values(_kind("", inner), inner)]
             return [(-2, items)] if items else []
-        found = [found for one in FITS.get(kind, ()) if (found := plain.find(one, self.text, self.today))]
+        kinds = FITS.get(kind, (kind,) if kind in ("number", "date") else ())
+        found = [found for one in kinds if (found := plain.find(one, self.text, self.today))]
         if kind == "place" and found:  # in "Paris and Atlantis" the unknown name is a place too
             linked = {at: name for at, name in chain(*found) if plain.pattern("linked").search(self.text[:at])}
             return sorted((linked | dict(found[0])).items())
@@ -103,37 +108,39 @@ class Source:
         return found[0] if found else phrase
 
 
-def _choose(tools: Sequence[ToolSpec], asked: set[str], least: int = 2) -> list[ToolSpec]:
-    """The tools whose name is asked for, else the one whose schema shares most words with what is asked.
-
-    A name is asked for by its first word or by all of it, so "order" alone does not find ``cancel_order``.
-    """
-    named, shared = list[ToolSpec](), list[int]()
+def _choose(tools: Sequence[ToolSpec], text: str, least: int = 2) -> list[ToolSpec]:
+    """The tools whose name *text* asks for, by its first word or by all of it, else the closest one."""
+    asked, named, shared = {*plain.terms(text)}, list[ToolSpec](), list[int]()
     for tool in tools:
         name = [term for term in plain.terms(tool.name) if term != "search"] or plain.terms(tool.name)
-        named += [tool] if name and (name[0] in asked or asked >= {*name}) else []
-        schema = json.dumps(dict(tool.parameters), ensure_ascii=False)
-        shared.append(len(asked & {*plain.terms(f"{tool.description} {schema}")}))
+        named += [tool] if name and (name[0] in asked or asked >= {*name}) else []  # "order" is not cancel_order
+        schema = plain.terms(f"{tool.description} {json.dumps(dict(tool.parameters), ensure_ascii=False)}")
+        given = {kind for kind in ("place", "id") if plain.find(kind, text)}
+        shared.append(len((asked | given) & {*schema}))
     return named or [tool for tool, common in zip(tools, shared, strict=True) if common == max(least, *shared)][:1]
 
 
 def _plan(request: ChatRequest, source: Source, feedback: str, results: Results) -> tuple[list[ToolCall], str]:
     """The calls to make now, and a sentence on a tool that fits but lacks arguments."""
     tools = [tool for tool in request.tools if request.tool_choice in (None, "auto", "required", tool.name)]
-    chosen = _choose(tools, {*plain.terms(source.text)})
-    chosen = [tool for tool in chosen if tool.name not in {one.name for _, one in results if not one.is_error}]
+    worked = {result.name for _, result in results if not result.is_error}
+    chosen = [tool for tool in _choose(tools, source.text) if tool.name not in worked]
     if feedback:
-        chosen += _choose(tools, {*plain.terms(feedback)}, 1)
+        chosen += _choose(tools, feedback, least=1)
         source = replace(source, text=f"{feedback}\n{source.text}")
-    if not chosen and not results:  # an open question is for a tool that takes any text
-        kinds = [{_kind(*item) for item in tool.parameters.get("properties", {}).items()} for tool in tools]
-        forced = tools[:1] if request.tool_choice not in (None, "auto") else []
+    seen = "\n".join(f"{call.arguments} {result.text}" for call, result in results)
+    if not chosen and (not results or plain.unsaid(source.question, seen)):  # ask a tool that takes any text
+        kinds = [{_kind(*item) for item in _specs(tool.parameters).items()} for tool in tools]
+        forced = tools[:1] if request.tool_choice not in (None, "auto") and not results else []
         chosen = [tool for tool, kind in zip(tools, kinds, strict=True) if "search" in kind] or forced
-    said, planned, lacking = plain.said(language(source.question)), dict[tuple[str, str], None](), ""
+    spoken, planned, lacking = language(source.question), dict[tuple[str, str], None](), ""
+    said = plain.said(spoken)
     for tool in chosen:
         filled, missing = source.fill(tool.parameters)
         if missing:
-            lacking = said["needs"].format(tool.name, said["comma"].join(missing))
+            lacking = said["needs"].format(
+                tool.name, said["comma"].join(plain.label(one, spoken) or one for one in missing)
+            )
         else:
             planned |= {(tool.name, json.dumps(arguments, ensure_ascii=False)): None for arguments in filled}
     fresh = planned.keys() - {(call.name, call.arguments) for call, _ in results}
@@ -146,33 +153,30 @@ def _write(question: str, results: Results, detail: bool) -> str:
     spoken, lines, notes, alike = language(question), list[str](), dict[str, None](), dict[str, dict[str, Any]]()
     said = plain.said(spoken)
     for call, result in results:
-        asked, value = call.read_arguments().values(), plain.decoded(result.text)
+        asked, value = list(call.read_arguments().values()), plain.decoded(result.text)
         if isinstance(value, dict):
             notes |= {str(v): None for k, v in value.items() if plain.meaning(k) == "note"}
             value = {k: v for k, v in value.items() if not isinstance(v, str) or v not in (*asked, *notes)}
-        told = (
-            said["no_result"].format(result.text) if result.is_error else plain.in_words(value, spoken, detail=detail)
-        )
+        told = in_words(value, spoken, detail=detail) or said["none"]
+        told = said["no_result"].format(result.text) if result.is_error else told
         about = said["comma"].join(map(str, asked))
         head = plain.label(call.name, spoken).capitalize() + (said["brackets"].format(about) if about else "")
         lines.append(plain.sentence(f"{head}{said['colon']}{told}", spoken))
         alike.setdefault(call.name, {})[about] = value
-    lines += [
-        plain.sentence(text, spoken) for same in alike.values() if detail and (text := plain.compared(same, spoken))
-    ]
+    side_by_side = [compared(same, spoken) for same in alike.values() if detail]
+    lines += [plain.sentence(text, spoken) for text in side_by_side if text]
     missing = plain.unsaid(question, "\n".join(lines)) if not all(result.is_error for _, result in results) else []
     lines += [said["nothing"].format(said["comma"].join(missing)), *notes] if missing else notes
-    while len(lines) > 1 and "too_long" in plain.misfits(question, "\n".join(lines)):
-        lines.pop()
-    short = detail and "too_short" in plain.misfits(question, "\n".join(lines))
-    return "\n".join([*lines, said["short"]] if short else lines)
+    text = plain.fitted(question, ("\n\n" if detail else "\n").join(lines).replace(": \n", ":\n"))
+    return f"{text}\n{said['short']}" if detail and "too_short" in plain.misfits(question, text) else text
 
 
 def _judge(question: str, answer: str, evidence: str) -> dict[str, Any]:
     """Check the length of *answer*, what it leaves out, and for figures that come from nowhere."""
     said = plain.said(language(question))
     silent, known = plain.unsaid(question, answer), {*plain.pattern("figure").findall(evidence + question)}
-    invented = [one for one in plain.pattern("figure").findall(answer) if one not in known] if "=>" in evidence else []
+    whole = "=>" in evidence and not plain.pattern("cut").search(evidence)
+    invented = [one for one in plain.pattern("figure").findall(answer) if whole and one not in known]
     problems = [said["no_answer"]] if answer.startswith(said["cannot"].partition("{")[0]) else []
     problems += [said[which].format(*sizes) for which, sizes in plain.misfits(question, answer).items()]
     problems += [said["silent"].format(said["comma"].join(silent))] if silent else []
@@ -212,13 +216,11 @@ class OfflineChatModel:
     def _reply(self, request: ChatRequest) -> AssistantMessage:
         schema = request.response_schema or {}
         fields = schema.get("properties", {})
-        asked = [one.text for one in request.messages if is_real_user(one)] or [request.run.question.text]
+        *before, question = [m.text for m in request.messages if is_real_user(m)] or [request.run.question.text]
         if not {"passed", "verdict"} & fields.keys():
-            return self._answer(request, asked[-1], asked[:-1], schema)
-        parts = [part for _, part in plain.pattern("fence").findall(asked[-1])] or [
-            request.run.question.text,
-            asked[-1],
-        ]
+            return self._answer(request, question, before, schema)
+        fenced = [part for _, part in plain.pattern("fence").findall(question)]
+        parts = fenced or [request.run.question.text, question]
         verdict = _judge(*[*parts, "", ""][:3])
         return AssistantMessage(json.dumps({k: v for k, v in verdict.items() if k in fields}, ensure_ascii=False))
 

@@ -19,7 +19,7 @@ LAYERS = """
     fair_lock store storable memory memory_*
     stores.*
     loop
-    advisors.* tools.* wire.* openai_model offline_model plain_words loopback testing mcp_tools
+    advisors.* tools.* wire.* openai_model offline_model plain_words plain_json loopback testing mcp_tools
     revise
     doors builder
     agent
