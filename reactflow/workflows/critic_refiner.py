@@ -31,7 +31,7 @@ from reactflow.workflows.edits import (
 from reactflow.workflows.loop_config import LoopConfig, LoopResult
 from reactflow.workflows.reply import Reply
 from reactflow.workflows.review import REVIEW_SCHEMA, fix_line, read_review, to_mend
-from reactflow.workflows.role import as_role, evidence, role_failed
+from reactflow.workflows.role import as_critic, as_role, evidence, role_failed
 from reactflow.workflows.wording import bulleted, fenced, new_mark, wording
 from reactflow.workflows.workflow import OnRevisionError, Workflow
 
@@ -47,7 +47,8 @@ class CriticRefiner(Workflow[LoopResult]):
 
     Args:
         generator: Who writes: an agent, a workflow, a ChatModel, or a function ``(prompt: str) -> str``.
-        critic: Who reviews, likewise, or an Evaluator; a smaller model of another family will often do.
+        critic: Who reviews, likewise, or what judges a draft (an Evaluator, a list of them, a function
+            annotated to take a Draft); a smaller model of another family will often do.
         refiner: Who mends; the generator where it is None.
         constraints: What the text must meet, for the generator and the critic.
         config: Limits and the severity threshold.
@@ -101,7 +102,7 @@ class CriticRefiner(Workflow[LoopResult]):
         if mode not in ("edits", "rewrite"):
             raise ConfigurationError(f"mode={mode!r}: give 'edits' or 'rewrite'.")
         self.generator = as_role(generator, "generator", generator_prompt)
-        self.critic = as_role(critic, "critic", critic_prompt)
+        self.critic = as_critic(critic, "critic", critic_prompt)
         self.refiner = as_role(self.generator if refiner is None else refiner, "refiner")
         self.constraints = _texts("constraints", constraints)
         self.categories = None if categories is None else _texts("categories", categories)
@@ -291,7 +292,8 @@ def reflect_with_budget(
         constraints: What the text must meet.
         config: Limits and the severity threshold.
         generator: Who writes: an agent, a workflow, a ChatModel, or a function ``(prompt: str) -> str``.
-        critic: Who reviews, likewise, or an Evaluator.
+        critic: Who reviews, likewise, or what judges a draft (an Evaluator, a list of them, a
+            function annotated to take a Draft).
         refiner: Who mends; the generator where it is None.
 
     Raises:

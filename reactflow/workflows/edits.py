@@ -83,12 +83,12 @@ def locate(text: str, snippet: str) -> Span | str:
 
     It must be there exactly once, to the letter; only if it is not, white space may differ.
     """
-    words = snippet.strip()
-    if not words:
+    if not snippet.strip():
         return NOT_FOUND
-    at = text.find(words)
-    if at >= 0:
-        return FOUND_TWICE if text.find(words, at + 1) >= 0 else (at, at + len(words))
+    for words in (snippet, snippet.strip()):
+        at = text.find(words)
+        if at >= 0:
+            return FOUND_TWICE if text.find(words, at + 1) >= 0 else (at, at + len(words))
     loose = re.compile(r"\s+".join(re.escape(part) for part in words.split()))
     first = loose.search(text)
     if first is None:

@@ -111,9 +111,9 @@ def to_mend(issues: Iterable[Issue], earlier: Sequence[Issue] | None, threshold:
 
 
 def _same(issue: Issue, other: Issue) -> bool:
-    """Whether two rounds speak of one problem, in the same words or about the same words."""
-    if issue.snippet and issue.snippet == other.snippet:
-        return True
+    """Whether two rounds speak of one problem: about the same words, or where no words are named, in the same ones."""
+    if issue.snippet and other.snippet:
+        return issue.snippet == other.snippet
     return similarity(issue.description, other.description) > SIMILAR
 
 

@@ -32,6 +32,7 @@ from reactflow.events import (
     VerdictGiven,
 )
 from reactflow.judge import Draft, Evaluator, check_judgement, gather_evidence
+from reactflow.judging.evaluators import as_evaluator
 from reactflow.messages import SystemMessage, UserMessage
 from reactflow.model import ChatModel, acting_as, ask
 from reactflow.result import AgentResult, Judgement
@@ -181,6 +182,23 @@ def as_role(actor: Any, name: str, system_prompt: str | None = None) -> Role:
     return Role(name, actor, system_prompt)
 
 
+def as_critic(actor: Any, name: str, system_prompt: str | None = None) -> Role:
+    """Let *actor* play a role that judges: what :func:`as_role` takes, a schema, a list, or a function of a Draft.
+
+    Raises:
+        ConfigurationError: It can neither answer nor judge.
+    """
+    if isinstance(actor, (list, tuple, Mapping, type)) or _takes_a_draft(actor):
+        actor = as_evaluator(actor)
+    return as_role(actor, name, system_prompt)
+
+
+def _takes_a_draft(actor: Any) -> bool:
+    """Whether *actor* is a function whose first parameter is annotated ``Draft``."""
+    hints = getattr(actor, "__annotations__", {}) if inspect.isroutine(actor) else {}
+    return next((hint for name, hint in hints.items() if name != "return"), None) in (Draft, "Draft")
+
+
 def is_agent(actor: Any) -> bool:
     """Whether *actor* is an agent or a workflow."""
     return callable(getattr(actor, "arun", None))
@@ -224,8 +242,7 @@ async def _watched(agent: Doors[Any], message: UserMessage, settings: Settings, 
                 result = event.result
             else:
                 emit(event)
-    if result is None:
-        raise ModelBehaviorError("Its stream ended without a result.")
+    assert result is not None  # the last event of every stream that did not fail
     return result
 
 
