@@ -12,7 +12,6 @@ from reactflow import (
     ChatRequest,
     Draft,
     LLMJudge,
-    OfflineChatModel,
     ReflectionAgent,
     SimpleReactAgent,
     StopReason,
@@ -28,6 +27,7 @@ from reactflow import (
 from reactflow.events import TextDelta
 from reactflow.messages import AssistantMessage, Message
 from reactflow.model import Run, ask
+from reactflow.offline_model import OfflineChatModel
 from reactflow.toolbox import Tool
 from reactflow.tools.search import find
 from reactflow.tools.search import search as search_today

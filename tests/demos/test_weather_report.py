@@ -4,11 +4,12 @@ import re
 
 import pytest
 
-from reactflow import AgentResult, ConfigurationError, OfflineChatModel, OpenAIChatModel, StopReason
+from reactflow import AgentResult, ConfigurationError, OpenAIChatModel, StopReason
 from reactflow.demos._common import choose_model, finish, line, show, told, watch, wrapped
 from reactflow.demos.weather_report import main
 from reactflow.events import RunFinished, TextDelta, ToolFinished, VerdictGiven, WarningRaised
 from reactflow.messages import Usage
+from reactflow.offline_model import OfflineChatModel
 
 
 @pytest.mark.parametrize(
