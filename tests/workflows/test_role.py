@@ -437,7 +437,8 @@ async def test_a_stream_shows_what_an_agent_in_a_role_is_doing():
 
     events = [event async for event in DrafterCritic(drafter, critic).astream("task")]
 
-    assert [event.role for event in events if isinstance(event, ModelStarted)] == ["drafter", "drafter", "critic"]
+    asked = [(event.role, event.round) for event in events if isinstance(event, ModelStarted)]
+    assert asked == [("drafter", 1), ("drafter", 2), ("critic", 1)]
     assert [event.name for event in events if isinstance(event, ToolFinished)] == ["price"]
     assert [type(event) for event in events].count(RunStarted) == 1
     assert [type(event) for event in events].count(RunFinished) == 1
