@@ -23,6 +23,7 @@ from reactflow.events import (
     WarningRaised,
 )
 from reactflow.messages import Usage
+from reactflow.offline_model import OfflineChatModel
 
 WIDTH = min(110, shutil.get_terminal_size((100, 24)).columns)
 DEFAULT_MODEL = "gpt-5-mini"
@@ -42,7 +43,7 @@ def choose_model() -> reactflow.ChatModel:
         "Offline model, rules and no AI, because OPENAI_API_KEY is not set. For a real one: "
         "export OPENAI_API_KEY=... (and OPENAI_BASE_URL, REACTFLOW_MODEL)."
     )
-    return reactflow.OfflineChatModel()
+    return OfflineChatModel()
 
 
 def watch(events: Iterable[Event]) -> None:

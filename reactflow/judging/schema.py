@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn
 
+import pydantic
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, best_match
 from jsonschema.validators import validator_for
-from pydantic import TypeAdapter, ValidationError
-from pydantic.errors import PydanticUserError
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
@@ -42,7 +41,7 @@ class SchemaEvaluator:
 
     schema: Any
     uses_model: ClassVar[bool] = False
-    _adapter: TypeAdapter[Any] | None = field(init=False, repr=False, compare=False)
+    _adapter: pydantic.TypeAdapter[Any] | None = field(init=False, repr=False, compare=False)
     _validator: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -77,7 +76,7 @@ class SchemaEvaluator:
             return [_fault(error, said) for error in errors]
         try:
             self._adapter.validate_json(json.dumps(value))
-        except ValidationError as error:
+        except pydantic.ValidationError as error:
             return [
                 said.schema_item.format(path=_path(item["loc"]), value=_shown(item["input"]), rule=item["msg"])
                 for item in error.errors(include_url=False)[:_MAX_ERRORS]
@@ -85,11 +84,11 @@ class SchemaEvaluator:
         return []
 
 
-def _adapter_of(kind: Any) -> TypeAdapter[Any]:
+def _adapter_of(kind: Any) -> pydantic.TypeAdapter[Any]:
     try:
-        adapter: TypeAdapter[Any] = TypeAdapter(kind)
+        adapter: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(kind)
         adapter.json_schema()
-    except (PydanticUserError, TypeError) as error:
+    except (pydantic.PydanticUserError, TypeError) as error:
         raise ConfigurationError(f"SchemaEvaluator: no JSON Schema can be made of {kind!r:.80} ({error}).") from error
     return adapter
 

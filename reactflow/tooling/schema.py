@@ -10,19 +10,31 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from types import FrameType, MethodType, NoneType, UnionType
-from typing import Annotated, Any, NotRequired, Optional, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    NotRequired,
+    Optional,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from pydantic import ConfigDict, Field, TypeAdapter
-from pydantic.fields import FieldInfo
-from pydantic.json_schema import GenerateJsonSchema
+import pydantic  # not its parts: it loads each when it is first used, and half of them cost more than this package
 from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict
 
 from reactflow.errors import ConfigurationError
 from reactflow.tooling.context import ToolContext
 from reactflow.tooling.docs import ParameterDocs, ToolDocs, read_docs
+
+if TYPE_CHECKING:
+    from pydantic.json_schema import GenerateJsonSchema
 
 Function: TypeAlias = Callable[..., Any]
 Parameters: TypeAlias = dict[str, inspect.Parameter]
@@ -248,11 +260,11 @@ def _field(one: inspect.Parameter, hint: Any, docs: ToolDocs, name: str) -> Any:
         hint = _unhinted(one, documented, name)
     description = _description(hint) or documented.text or None
     if one.default is one.empty:
-        return Annotated[hint, Field(description=description)]
+        return Annotated[hint, pydantic.Field(description=description)]
     if one.default is None and not any(kind in (None, NoneType, Any) for kind in _alternatives(hint)):
         hint = Optional[hint]  # noqa: UP045 - "|" is not defined on every special form
     shown = {"default": _shown_default(one, name)}
-    return NotRequired[Annotated[hint, Field(description=description, json_schema_extra=shown)]]
+    return NotRequired[Annotated[hint, pydantic.Field(description=description, json_schema_extra=shown)]]
 
 
 def _unhinted(one: inspect.Parameter, documented: ParameterDocs, name: str) -> Any:
@@ -267,7 +279,7 @@ def _unhinted(one: inspect.Parameter, documented: ParameterDocs, name: str) -> A
 def _description(hint: Any) -> str | None:
     """What ``Annotated`` says in words: ``Field(description=...)``, ``Doc(...)`` or a plain string."""
     for note in reversed(get_args(hint)[1:] if get_origin(hint) is Annotated else ()):
-        if isinstance(note, FieldInfo):
+        if isinstance(note, _field_info()):
             note = note.description
         words = getattr(note, "documentation", note)
         if isinstance(words, str):
@@ -276,7 +288,7 @@ def _description(hint: Any) -> str | None:
 
 
 def _shown_default(one: inspect.Parameter, name: str) -> Any:
-    if isinstance(one.default, FieldInfo):
+    if isinstance(one.default, _field_info()):
         raise ConfigurationError(
             f"Tool {name!r}: {one.name!r} has Field(...) as its default, which a direct call would receive; "
             f"write {one.name}: Annotated[<type>, Field(...)] = <default>."
@@ -290,14 +302,25 @@ def _shown_default(one: inspect.Parameter, name: str) -> Any:
         ) from error
 
 
-class _Untitled(GenerateJsonSchema):
+@cache
+def _field_info() -> type:
+    """The class of what ``Field(...)`` gives."""
+    return type(pydantic.Field())
+
+
+@cache
+def _untitled() -> type[GenerateJsonSchema]:
     """Pydantic's generator without the titles it makes of names: they tell a model nothing and cost tokens."""
 
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
+    # loaded by now: TypeAdapter needs it
+    class Untitled(pydantic.json_schema.GenerateJsonSchema):
+        def field_title_should_be_set(self, schema: Any) -> bool:
+            return False
+
+    return Untitled
 
 
-def _compiled(fields: Mapping[str, Any], name: str) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
+def _compiled(fields: Mapping[str, Any], name: str) -> tuple[pydantic.TypeAdapter[dict[str, Any]], dict[str, Any]]:
     try:
         return _adapt(fields)
     except Exception as error:  # types bring their own schema code
@@ -309,13 +332,15 @@ def _compiled(fields: Mapping[str, Any], name: str) -> tuple[TypeAdapter[dict[st
         ) from error
 
 
-def _adapt(fields: Mapping[str, Any]) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
+def _adapt(fields: Mapping[str, Any]) -> tuple[pydantic.TypeAdapter[dict[str, Any]], dict[str, Any]]:
     """Hand *fields* to pydantic as a TypedDict, which unlike a model allows parameters called ``schema`` or ``_x``."""
     make: Any = TypedDict  # a type checker knows only literal ones
     shape = make("Arguments", dict(fields))
-    shape.__pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)  # 1e400 written out is valid JSON
-    adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(shape)
-    schema = adapter.json_schema(schema_generator=_Untitled)
+    shape.__pydantic_config__ = pydantic.ConfigDict(
+        extra="forbid", allow_inf_nan=False
+    )  # 1e400 written out is valid JSON
+    adapter: pydantic.TypeAdapter[dict[str, Any]] = pydantic.TypeAdapter(shape)
+    schema = adapter.json_schema(schema_generator=_untitled())
     for titled in (schema, *schema.get("$defs", {}).values()):
         titled.pop("title", None)
     return adapter, schema
