@@ -13,7 +13,7 @@ from reactflow.testing import Reply, says
 def extract(request: ChatRequest) -> Reply:
     """Play the extractor: forgets the cost, and what is not known, until the review in its prompt asks for them."""
     asked = request.messages[-1].text
-    claim = {
+    claim: dict[str, object] = {
         "incident_type": "windshield_damage",
         "damage_summary": "The windshield is broken.",
         "estimated_severity": "med",
