@@ -256,8 +256,8 @@ async def _commit(run: Run, result: AgentResult) -> None:
     while not storing.done():
         try:
             await asyncio.wait([storing])
-        except asyncio.CancelledError as error:
-            cancelled = error
+        except asyncio.CancelledError as cancel:
+            cancelled = cancel
     if cancelled is not None:
         raise cancelled
     error = storing.exception()
