@@ -2,9 +2,14 @@
 
 import json
 
+import pytest
+
 from reactflow.demos._scripted_claims import extract, review
+from reactflow.demos._scripted_email import write
 from reactflow.demos.claims_intake import CLAIM, intake, main
+from reactflow.loopback import LoopbackServer, reply_text
 from reactflow.messages import UserMessage
+from reactflow.model import ChatRequest, Run
 from reactflow.result import StopReason
 from reactflow.testing import ScriptedChatModel
 
@@ -49,3 +54,25 @@ def test_the_demo_shows_both_drafts_and_ends_with_the_approved_claim(monkeypatch
     assert "draft 2 accepted" in shown
     assert '"estimated_cost": 350' in shown
     assert shown.splitlines()[-1].startswith("approved: 2 rounds, 1 revision")
+
+
+def test_with_a_key_the_demo_asks_the_server_that_the_environment_names(monkeypatch, capsys):
+    claim, approval = '{"estimated_cost": 350}', '{"verdict": "APPROVED", "confidence": 0.9}'
+    with LoopbackServer(reply_text(claim), reply_text(approval)) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+
+        main()
+
+        server.assert_legal()
+    assert capsys.readouterr().out.splitlines()[-1].startswith("approved: 1 round, 0 revisions")
+    assert len(server.requests) == 2
+
+
+def test_a_scripted_role_says_so_where_its_prompt_is_not_what_it_knows():
+    request = ChatRequest(messages=(UserMessage("hello"),), run=Run(question=UserMessage("hello")))
+
+    with pytest.raises(ValueError, match="the prompt has nothing like"):
+        review(request)
+    with pytest.raises(ValueError, match="the prompt has nothing like"):
+        write(request)
