@@ -31,6 +31,12 @@ from reactflow.model import ChatModel, ChatRequest, ChatResponse, ToolSpec
 from reactflow.reflection import ReflectionAgent
 from reactflow.result import AgentResult, Issue, Judgement, Reflection, StopReason
 from reactflow.toolbox import Tool, ToolContext, tool
+from reactflow.workflows.attempt import Attempt, WorkflowResult
+from reactflow.workflows.best_of_n import BestOfN
+from reactflow.workflows.critic_refiner import CriticRefiner, reflect_with_budget
+from reactflow.workflows.drafter_critic import DrafterCritic
+from reactflow.workflows.loop_config import LoopConfig, LoopResult
+from reactflow.workflows.workflow import Workflow
 
 if TYPE_CHECKING:
     from reactflow.openai_model import OpenAIChatModel
@@ -41,6 +47,8 @@ __all__ = [
     "Advisor",
     "AgentResult",
     "AssistantMessage",
+    "Attempt",
+    "BestOfN",
     "Budget",
     "BudgetExceeded",
     "ChatMemory",
@@ -50,7 +58,9 @@ __all__ = [
     "ChatResponse",
     "CommandEvaluator",
     "ConfigurationError",
+    "CriticRefiner",
     "Draft",
+    "DrafterCritic",
     "DuplicateToolError",
     "Evaluator",
     "Handler",
@@ -59,6 +69,8 @@ __all__ = [
     "Judgement",
     "LLMJudge",
     "LoggingAdvisor",
+    "LoopConfig",
+    "LoopResult",
     "Message",
     "ModelBehaviorError",
     "OpenAIChatModel",
@@ -87,9 +99,12 @@ __all__ = [
     "Usage",
     "UserMessage",
     "WindowChatMemory",
+    "Workflow",
     "WorkflowError",
+    "WorkflowResult",
     "__version__",
     "advisor",
+    "reflect_with_budget",
     "tool",
 ]
 
