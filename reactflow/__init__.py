@@ -15,6 +15,7 @@ from reactflow.chain import Advisor, Handler, Order, ToolAdvisor, ToolRequest, a
 from reactflow.errors import (
     BudgetExceeded,
     ConfigurationError,
+    ConflictError,
     DuplicateToolError,
     ModelBehaviorError,
     ProviderError,
@@ -26,10 +27,12 @@ from reactflow.errors import (
 from reactflow.judge import Draft, Evaluator, LLMJudge
 from reactflow.judging.evaluators import CommandEvaluator, SchemaEvaluator
 from reactflow.memory import ChatMemory, InMemoryStore, WindowChatMemory
+from reactflow.memory_windows import SummarisingChatMemory, TokenWindowChatMemory
 from reactflow.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, Usage, UserMessage
 from reactflow.model import ChatModel, ChatRequest, ChatResponse, ToolSpec
 from reactflow.reflection import ReflectionAgent
 from reactflow.result import AgentResult, Issue, Judgement, Reflection, StopReason
+from reactflow.stores import open_store
 from reactflow.toolbox import Tool, ToolContext, tool
 from reactflow.workflows.attempt import Attempt, WorkflowResult
 from reactflow.workflows.best_of_n import BestOfN
@@ -58,6 +61,7 @@ __all__ = [
     "ChatResponse",
     "CommandEvaluator",
     "ConfigurationError",
+    "ConflictError",
     "CriticRefiner",
     "Draft",
     "DrafterCritic",
@@ -87,7 +91,9 @@ __all__ = [
     "SimpleReactAgent",
     "StopReason",
     "StoreError",
+    "SummarisingChatMemory",
     "SystemMessage",
+    "TokenWindowChatMemory",
     "Tool",
     "ToolAdvisor",
     "ToolCall",
@@ -104,6 +110,7 @@ __all__ = [
     "WorkflowResult",
     "__version__",
     "advisor",
+    "open_store",
     "reflect_with_budget",
     "tool",
 ]
