@@ -17,7 +17,7 @@ LAYERS = """
     tooling.*
     toolbox
     fair_lock store storable memory memory_*
-    stores.*
+    value_json event_json stores.*
     loop
     advisors.* tools.* wire.* openai_model local_model offline_model plain_words plain_json loopback testing mcp_tools
     revise
@@ -25,14 +25,15 @@ LAYERS = """
     agent
     reflection
     workflows.*
-    cli batch sql
+    batch sql
     reactflow
-    demos.*
+    demos.* cli.* __main__
 """
 """Bottom to top, without the leading ``reactflow.``; ``x.*`` is the package x and all in it, ``reactflow`` is the
-package's own ``__init__``, which only the demos may import from and which may import anything itself."""
+package's own ``__init__``, which only the demos and the command line may import from and which may import anything
+itself."""
 
-DOORS = "stores.* local_model mcp_tools cli batch sql"
+DOORS = "stores.* local_model mcp_tools cli.* batch.* sql.*"
 """May import an optional extra inside a function, so that it is loaded only where it is used."""
 
 REQUIRED = {"aiohttp", "jsonschema", "openai", "pydantic", "pydantic_core", "rapidfuzz", "reactflow", "structlog"}
