@@ -15,6 +15,7 @@ from reactflow.chain import Advisor, Handler, Order, ToolAdvisor, ToolRequest, a
 from reactflow.errors import (
     BudgetExceeded,
     ConfigurationError,
+    ConflictError,
     DuplicateToolError,
     ModelBehaviorError,
     ProviderError,
@@ -26,11 +27,19 @@ from reactflow.errors import (
 from reactflow.judge import Draft, Evaluator, LLMJudge
 from reactflow.judging.evaluators import CommandEvaluator, SchemaEvaluator
 from reactflow.memory import ChatMemory, InMemoryStore, WindowChatMemory
+from reactflow.memory_windows import SummarisingChatMemory, TokenWindowChatMemory
 from reactflow.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, Usage, UserMessage
 from reactflow.model import ChatModel, ChatRequest, ChatResponse, ToolSpec
 from reactflow.reflection import ReflectionAgent
 from reactflow.result import AgentResult, Issue, Judgement, Reflection, StopReason
+from reactflow.stores import open_store
 from reactflow.toolbox import Tool, ToolContext, tool
+from reactflow.workflows.attempt import Attempt, WorkflowResult
+from reactflow.workflows.best_of_n import BestOfN
+from reactflow.workflows.critic_refiner import CriticRefiner, reflect_with_budget
+from reactflow.workflows.drafter_critic import DrafterCritic
+from reactflow.workflows.loop_config import LoopConfig, LoopResult
+from reactflow.workflows.workflow import Workflow
 
 if TYPE_CHECKING:
     from reactflow.openai_model import OpenAIChatModel
@@ -41,6 +50,8 @@ __all__ = [
     "Advisor",
     "AgentResult",
     "AssistantMessage",
+    "Attempt",
+    "BestOfN",
     "Budget",
     "BudgetExceeded",
     "ChatMemory",
@@ -50,7 +61,10 @@ __all__ = [
     "ChatResponse",
     "CommandEvaluator",
     "ConfigurationError",
+    "ConflictError",
+    "CriticRefiner",
     "Draft",
+    "DrafterCritic",
     "DuplicateToolError",
     "Evaluator",
     "Handler",
@@ -59,6 +73,8 @@ __all__ = [
     "Judgement",
     "LLMJudge",
     "LoggingAdvisor",
+    "LoopConfig",
+    "LoopResult",
     "Message",
     "ModelBehaviorError",
     "OpenAIChatModel",
@@ -75,7 +91,9 @@ __all__ = [
     "SimpleReactAgent",
     "StopReason",
     "StoreError",
+    "SummarisingChatMemory",
     "SystemMessage",
+    "TokenWindowChatMemory",
     "Tool",
     "ToolAdvisor",
     "ToolCall",
@@ -87,9 +105,13 @@ __all__ = [
     "Usage",
     "UserMessage",
     "WindowChatMemory",
+    "Workflow",
     "WorkflowError",
+    "WorkflowResult",
     "__version__",
     "advisor",
+    "open_store",
+    "reflect_with_budget",
     "tool",
 ]
 

@@ -309,7 +309,7 @@ class OpenAIChatModel:
         what = "did not answer in time" if _is_timeout(error) else "could not be reached, or hung up"
         if response is not None:
             what = "stopped in the middle of its reply" if _is_timeout(error) else "hung up in the middle of its reply"
-        facts = str(error.__cause__ or error) or type(error).__name__
+        facts = str(error) or (f"{self._timeout:g} s are over" if _is_timeout(error) else type(error).__name__)
         return ProviderError(
             self._without_key(f"Model {self._model!r} at {self._base_url} {what}: {facts[:200]}."),
             status=None if response is None else response.status_code,
@@ -344,7 +344,9 @@ class OpenAIChatModel:
 
 def _is_timeout(error: Exception) -> bool:
     """Whether nothing came in time; the transport calls a lost connection a time-out too, and it is none."""
-    return isinstance(error.__cause__ or error, (TimeoutError, httpx2.TimeoutException))
+    if isinstance(error, httpx2.TimeoutException):
+        return error.__cause__ is None or isinstance(error.__cause__, TimeoutError)
+    return isinstance(error, TimeoutError)
 
 
 def _request_id(response: httpx2.Response) -> str | None:

@@ -73,12 +73,13 @@ def output_schema(output_type: Any) -> OutputSchema | None:
     if output_type is None or output_type is str:
         return None
     if isinstance(output_type, Mapping):
-        validator_class = validator_for(output_type, default=Draft202012Validator)
+        schema = dict(output_type)
+        validator_class = validator_for(schema, default=Draft202012Validator)
         try:
-            validator_class.check_schema(output_type)
+            validator_class.check_schema(schema)
         except SchemaError as error:
             raise ConfigurationError(f"output_type is no valid JSON Schema: {error.message}") from error
-        return OutputSchema(dict(output_type), validator=validator_class(output_type))
+        return OutputSchema(schema, validator=validator_class(schema))
     try:
         adapter: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(output_type)
         return OutputSchema(adapter.json_schema(), adapter=adapter)

@@ -34,6 +34,7 @@ from reactflow.tooling.context import ToolContext
 from reactflow.tooling.docs import ParameterDocs, ToolDocs, read_docs
 
 if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
     from pydantic.json_schema import GenerateJsonSchema
 
 Function: TypeAlias = Callable[..., Any]
@@ -303,7 +304,7 @@ def _shown_default(one: inspect.Parameter, name: str) -> Any:
 
 
 @cache
-def _field_info() -> type:
+def _field_info() -> type[FieldInfo]:
     """The class of what ``Field(...)`` gives."""
     return type(pydantic.Field())
 

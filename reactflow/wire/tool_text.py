@@ -159,7 +159,7 @@ def envelope_schema(tools: Iterable[ToolSpec], choice: str | None, answer: Mappi
     ]
     if not forms or choice in (None, "auto", "none"):
         forms.append(_form(answer=_nestable(answer) if answer is not None else {"type": "string"}))
-    return {"anyOf": forms}
+    return {"type": "object", "anyOf": forms}
 
 
 def _form(**properties: Any) -> dict[str, Any]:
