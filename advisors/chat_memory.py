@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
@@ -82,7 +82,7 @@ class ChatMemoryAdvisor:
 
     async def _take_turn(self, run: Run, conversation_id: str) -> None:
         """Hold the conversation until the run is over, once a run: an outer advisor may come here again."""
-        key = (id(getattr(self.memory, "store", self.memory)), conversation_id)
+        key = _turn_key(self.memory, conversation_id)
         async with _ENTRIES.hold((id(run), key)):  # two tries of one run at once must not wait for each other's turn
             if key in run.holds:
                 return
@@ -99,6 +99,13 @@ class ChatMemoryAdvisor:
 
 
 _ENTRIES = FairLocks()
+
+
+def _turn_key(memory: ChatMemory, conversation_id: str) -> tuple[int, str]:
+    """What a turn on *memory* holds: equal where two of them would wait for each other."""
+    keeper = getattr(memory, "store", memory)
+    named: Callable[[str], tuple[int, str]] | None = getattr(keeper, "turn_key", None)
+    return (id(keeper), conversation_id) if named is None else named(conversation_id)
 
 
 def _ancestors(run: Run) -> Iterator[Run]:

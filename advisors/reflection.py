@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Literal
 
 from reactflow.chain import Handler, Order
 from reactflow.errors import BudgetExceeded, ConfigurationError
-from reactflow.evaluators import as_evaluator
 from reactflow.events import DraftReady, VerdictGiven
 from reactflow.judge import Draft, Evaluator, check_judgement, gather_evidence
+from reactflow.judging.evaluators import as_evaluator
 from reactflow.messages import this_turn
 from reactflow.model import ChatRequest, ChatResponse, cut_short
-from reactflow.phrases import blank_answer_feedback, generic_feedback
+from reactflow.phrases import blank_answer_feedback, generic_feedback, shorten_middle
 from reactflow.result import Judgement, Reflection, StopReason
 
 REQUIRED = "reflection.required"
@@ -33,7 +33,7 @@ class ReflectionAdvisor:
     cut, filtered or refused is no draft and is not judged.
 
     Args:
-        evaluator: Anything :func:`~reactflow.evaluators.as_evaluator` takes: a model (asked with the default
+        evaluator: Anything :func:`~reactflow.judging.evaluators.as_evaluator` takes: a model (asked with the default
             criteria), an Evaluator, a function, a JSON Schema, a list of them.
         order: Advisors of a higher order change what is judged; those of a lower one change the answer afterwards.
         on_judge_error: When the evaluator itself fails: ``"accept"`` the draft as it is (stop reason
@@ -86,16 +86,20 @@ class ReflectionAdvisor:
         question = request.run.question.text
         if not response.text.strip():
             return Judgement(passed=False, feedback=blank_answer_feedback(question))
-        evidence = gather_evidence(this_turn(request.messages), self.max_evidence_chars)
+        evidence = gather_evidence(this_turn(request.messages), self.max_evidence_chars, question=question)
         draft = Draft(question=question, text=response.text, evidence=evidence, request=request)
         evaluator: Evaluator = self.evaluator
-        return check_judgement(await request.run.meter.cut(evaluator.evaluate(draft), recovers=True), evaluator)
+        verdict = await request.run.meter.cut(evaluator.evaluate(draft), recovers=True)
+        return check_judgement(verdict, evaluator, question=question)
 
     def _marked(self, request: ChatRequest, response: ChatResponse, judgement: Judgement) -> ChatResponse:
         run = request.run
         feedback = judgement.feedback
         if not judgement.passed:
-            feedback = _cut(feedback or generic_feedback(run.question.text), self.max_feedback_chars)
+            question = run.question.text
+            feedback = shorten_middle(
+                feedback or generic_feedback(question), self.max_feedback_chars, question=question
+            )
         run.reflections.append(Reflection(response.text, judgement))
         request.emit(
             VerdictGiven(
@@ -116,7 +120,3 @@ class ReflectionAdvisor:
         ).replace(stop_reason=StopReason.JUDGE_ERROR if accepted_unjudged else None)
         run.drafts[run.attempt] = marked
         return marked
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -23,12 +23,11 @@ from reactflow.errors import (
     ToolError,
     WorkflowError,
 )
-from reactflow.evaluators import CommandEvaluator, SchemaEvaluator
 from reactflow.judge import Draft, Evaluator, LLMJudge
+from reactflow.judging.evaluators import CommandEvaluator, SchemaEvaluator
 from reactflow.memory import ChatMemory, InMemoryStore, WindowChatMemory
 from reactflow.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, Usage, UserMessage
 from reactflow.model import ChatModel, ChatRequest, ChatResponse, ToolSpec
-from reactflow.offline_model import OfflineChatModel
 from reactflow.reflection import ReflectionAgent
 from reactflow.result import AgentResult, Issue, Judgement, Reflection, StopReason
 from reactflow.toolbox import Tool, ToolContext, tool
@@ -62,7 +61,6 @@ __all__ = [
     "LoggingAdvisor",
     "Message",
     "ModelBehaviorError",
-    "OfflineChatModel",
     "OpenAIChatModel",
     "Order",
     "Price",

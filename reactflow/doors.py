@@ -25,6 +25,9 @@ from reactflow.frozen import FrozenDict
 from reactflow.messages import UserMessage
 from reactflow.model import ChatRequest, Run, acting_as, current_run
 from reactflow.result import AgentResult
+from reactflow.revise import FLAGS
+from reactflow.toolbox import Tool, ToolContext
+from reactflow.tooling.definition import ToolOptions
 
 T = TypeVar("T")
 ResultT = TypeVar("ResultT", bound=AgentResult)
@@ -158,6 +161,32 @@ class Doors(Generic[ResultT]):
                 task.cancel()
                 await asyncio.wait([task])
 
+    def as_tool(self, name: str | None = None, *, description: str, **options: Unpack[ToolOptions]) -> Tool:
+        """Make a tool of it for another agent; the model gives the ``question`` and reads the answer.
+
+        It runs inside the calling run: within its budget, counted there under the tool's name, with its context but
+        without its conversation.  An answer that a reviewer did not approve says so in a last line.
+
+        Args:
+            name: What the model calls it by; its own name where it is None.
+            description: When to use it and what comes back.
+            options: See :class:`~reactflow.toolbox.Tool`.
+
+        Raises:
+            ConfigurationError: The name cannot be that of a tool, or an option is wrong.
+        """
+        known = self.name if name is None else name
+
+        async def ask(question: str, context: ToolContext) -> str:
+            seed = {key: value for key, value in context.items() if key not in FLAGS}
+            role = acting_as.set(known)
+            try:
+                return _for_a_model(await self.arun(question, context=seed))
+            finally:
+                acting_as.reset(role)
+
+        return Tool.from_schema(known, description, _QUESTION, ask, **options)
+
     async def _launch(self, question: UserMessage, call: Call, *, emit: Emit, stream: bool) -> ResultT:
         """Open a run, carry it out, commit what memory noted, and close it."""
         run = self._open(question, call, emit)
@@ -204,6 +233,20 @@ class Doors(Generic[ResultT]):
         )
 
 
+_QUESTION: Mapping[str, Any] = FrozenDict(
+    type="object",
+    properties={"question": {"type": "string", "minLength": 1, "description": "What to ask, complete in itself."}},
+    required=["question"],
+    additionalProperties=False,
+)
+
+
+def _for_a_model(result: AgentResult) -> str:
+    if result.approved or not result.reflections:
+        return result.text
+    return f"{result.text}\n\n[A reviewer did not approve this answer: {result.stop_reason}.]"
+
+
 async def _commit(run: Run, result: AgentResult) -> None:
     """Store what memory noted, once.  A commit that has begun is finished before a cancel goes on."""
     if run.commit is None:
@@ -213,8 +256,8 @@ async def _commit(run: Run, result: AgentResult) -> None:
     while not storing.done():
         try:
             await asyncio.wait([storing])
-        except asyncio.CancelledError as error:
-            cancelled = error
+        except asyncio.CancelledError as cancel:
+            cancelled = cancel
     if cancelled is not None:
         raise cancelled
     error = storing.exception()

@@ -9,6 +9,7 @@
   - ProviderError           the service: network, quota, 5xx; the openai error is the ``__cause__``
   - ToolError               a tool: raise it to tell the model what went wrong and what to do
   - StoreError              the memory's store: the answer may be there, its record is not
+      - ConflictError       somebody else wrote to the conversation while the turn ran
   - BudgetExceeded          a limit came before there was any answer
   - WorkflowError           a role of a workflow failed; names role and iteration
 
@@ -113,6 +114,20 @@ class ToolError(ReactflowError):
 
 class StoreError(ReactflowError):
     """A memory store failed.  Raised by a commit, it carries the finished result as ``partial``."""
+
+
+class ConflictError(StoreError):
+    """Somebody else wrote to the conversation while the turn ran, so the turn was not stored.
+
+    Attributes:
+        conversation_id: Which conversation.
+    """
+
+    def __init__(self, conversation_id: str) -> None:
+        super().__init__(
+            f"Somebody else wrote to the conversation {conversation_id!r:.80} while this turn ran; run the turn again."
+        )
+        self.conversation_id = conversation_id
 
 
 class BudgetExceeded(ReactflowError):

@@ -1,7 +1,7 @@
 """What an evaluator is, and the one that asks a model.
 
 An evaluator looks at a draft and says whether it may go out.  Code comes first: a function, a schema or a test run
-(:mod:`reactflow.evaluators`) knows more than any model where it applies.
+(:mod:`reactflow.judging.evaluators`) knows more than any model where it applies.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from reactflow.errors import ConfigurationError, ModelBehaviorError
-from reactflow.evidence import gather_evidence
 from reactflow.frozen import EMPTY, FrozenDict
+from reactflow.judging.evidence import gather_evidence
+from reactflow.judging.reply import strip_thinking
+from reactflow.judging.verdict import Verdict, issues_text, read_verdict, read_verdict_fields
 from reactflow.messages import SystemMessage, UserMessage
 from reactflow.model import ChatModel, ChatRequest, ChatResponse, ask, cut_short
 from reactflow.phrases import blank_answer_feedback, generic_feedback, phrases, shorten, shorten_middle
-from reactflow.reply import strip_thinking
 from reactflow.result import Issue, Judgement, StopReason
-from reactflow.verdict import Verdict, issues_text, read_verdict, read_verdict_fields
 
 __all__ = [
     "VERDICT_SCHEMA",
@@ -68,7 +68,7 @@ class Draft:
         question: What the user asked in this turn.
         text: The answer.
         evidence: The tool calls of this turn and their results, rendered by
-            :func:`~reactflow.evidence.gather_evidence`; empty where there were none.
+            :func:`~reactflow.judging.evidence.gather_evidence`; empty where there were none.
         request: The request that the answer belongs to; ``request.aside(...)`` is how a judge asks a model.
     """
 

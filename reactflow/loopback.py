@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import itertools
 import json
 import sys
 import threading
@@ -310,18 +311,19 @@ class LoopbackServer:
         headers = {"Content-Type": "text/event-stream", **reply.headers}
         response = web.StreamResponse(status=reply.status, headers=headers)
         await response.prepare(request)
-        for event in events:
-            if isinstance(event, (int, float)):
-                await asyncio.sleep(event)
-            else:
-                await response.write(_event_bytes(event))
-        if reply.end == "done":
-            await response.write(b"data: [DONE]\n\n")
-        elif reply.end == "hang":
-            await asyncio.Event().wait()
-        elif reply.end == "drop":
-            return _cut(request, response)
-        await response.write_eof()
+        with contextlib.suppress(ConnectionResetError):  # the client has heard enough
+            for event in events:
+                if isinstance(event, (int, float)):
+                    await asyncio.sleep(event)
+                else:
+                    await response.write(_event_bytes(event))
+            if reply.end == "done":
+                await response.write(b"data: [DONE]\n\n")
+            elif reply.end == "hang":
+                await asyncio.Event().wait()
+            elif reply.end == "drop":
+                return _cut(request, response)
+            await response.write_eof()
         return response
 
 
@@ -362,6 +364,12 @@ def respond_with_rounds(rounds: int, *, result_chars: int = 0, deltas: int = 1) 
     return respond
 
 
+def respond_in_turn(*texts: str) -> Responder:
+    """Answer with *texts* one after the other, over and over."""
+    turns = itertools.cycle(texts)
+    return lambda request: reply_text(next(turns))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serve until standard input is closed; print the base URL first."""
     parser = argparse.ArgumentParser(prog="python -m reactflow.loopback", description=(__doc__ or "").split("\n")[0])
@@ -369,9 +377,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--tool-rounds", type=int, default=2, help="calls of add before the answer")
     parser.add_argument("--result-chars", type=int, default=0, help="length of the note each call passes along")
     parser.add_argument("--deltas", type=int, default=1, help="pieces of a streamed answer")
+    parser.add_argument("--texts", nargs="+", help="answer with these in turn, instead of all that")
     parser.add_argument("--no-check", action="store_true", help="do not check the requests")
     options = parser.parse_args(arguments)
     respond = respond_with_rounds(options.tool_rounds, result_chars=options.result_chars, deltas=options.deltas)
+    if options.texts:
+        respond = respond_in_turn(*options.texts)
     with LoopbackServer(respond=respond, delay=options.delay, check=not options.no_check) as server:
         print(server.base_url, flush=True)
         sys.stdin.read()

@@ -100,6 +100,7 @@ class ToolMessage:
 
 
 Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage
+"""Anything that can stand in a conversation."""
 
 
 @dataclass(frozen=True, slots=True)

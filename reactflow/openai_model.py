@@ -1,8 +1,9 @@
 """Any server that speaks the OpenAI chat API.
 
-The openai client carries the bytes, authenticates, and names what goes wrong on the way; what is in the bytes is the
-business of ``reactflow.wire``.  Each reply is read once and by its payload, so that odd servers and broken streams
-end in a right answer or in an error that says what happened.
+The openai library supplies the connections, the credentials and the names of what goes wrong; what is in the bytes is
+the business of ``reactflow.wire``.  Requests go straight to the library's HTTP client, because its way there costs as
+much as the exchange itself.  Each reply is read once and by its payload, so that odd servers and broken streams end in
+a right answer or in an error that says what happened.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import math
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args
+from typing import Any, Final, TypeVar, get_args
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
@@ -32,20 +34,27 @@ from reactflow.wire.encode import in_pieces
 from reactflow.wire.failure import LONGEST_RETRY_AFTER_S, Refusal, backoff, explain, message_of, wanted_wait
 from reactflow.wire.loops import PerLoop
 from reactflow.wire.receive import Reception
-from reactflow.wire.reply import BadReply, Heard, settle
+from reactflow.wire.reply import BadReply, Heard, decode, settle
 from reactflow.wire.request import RequestWriter, ResponseFormat
 from reactflow.wire.tool_text import READ_FROM_TEXT, ToolMode, read_text
-
-if TYPE_CHECKING:
-    from openai._types import RequestOptions
 
 T = TypeVar("T")
 
 ENDPOINT: Final = "/chat/completions"
 LARGE_BODY_BYTES: Final = 1 << 20
 
+CONNECT_S: Final = 10.0
+
+_STATUS_ERRORS: Final[Mapping[int, type[openai.APIStatusError]]] = {
+    400: openai.BadRequestError,
+    401: openai.AuthenticationError,
+    403: openai.PermissionDeniedError,
+    404: openai.NotFoundError,
+    409: openai.ConflictError,
+    422: openai.UnprocessableEntityError,
+    429: openai.RateLimitError,
+}
 _TRANSPORT_ERRORS: Final = (
-    openai.APIConnectionError,
     httpx2.HTTPError,
     httpx2.StreamError,
     httpx2.InvalidURL,
@@ -61,9 +70,18 @@ def _ssl_context() -> Any:
     return httpx2.create_ssl_context()
 
 
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What one model sends its requests through on one event loop."""
+
+    http: httpx2.AsyncClient
+    url: httpx2.URL
+    headers: httpx2.Headers
+
+
 @dataclass(slots=True)
 class _Connections:
-    """The connections of one event loop, and the clients that use them."""
+    """The connections of one event loop, shared by all models."""
 
     http: httpx2.AsyncClient = field(
         default_factory=lambda: openai.DefaultAioHttpClient(
@@ -71,7 +89,7 @@ class _Connections:
             limits=httpx2.Limits(max_connections=10_000, keepalive_expiry=4.0),  # many servers hang up after 5 s
         )
     )
-    clients: WeakKeyDictionary[OpenAIChatModel, openai.AsyncOpenAI] = field(default_factory=WeakKeyDictionary)
+    lines: WeakKeyDictionary[OpenAIChatModel, _Line] = field(default_factory=WeakKeyDictionary)
 
 
 _connections: PerLoop[_Connections] = PerLoop(_Connections, lambda held: held.http.aclose())
@@ -202,12 +220,9 @@ class OpenAIChatModel:
             ProviderError: With the openai error as its cause.
         """
         until = asyncio.get_running_loop().time() + self._timeout
-        client = await self._client()
         try:
             async with asyncio.timeout_at(until):
-                response = await self._post(client, body)
-        except openai.APIStatusError as error:
-            raise self._refused(error) from error
+                response = await self._send(body)
         except _TRANSPORT_ERRORS as error:
             raise self._lost(error) from self._connection_error(error)
         try:
@@ -218,41 +233,66 @@ class OpenAIChatModel:
         except _TRANSPORT_ERRORS as error:
             raise self._lost(error, response) from self._connection_error(error)
         finally:
-            await response.aclose()
+            with suppress(*_TRANSPORT_ERRORS):  # what counts is what was read
+                await response.aclose()
 
-    async def _client(self) -> openai.AsyncOpenAI:
-        held = await _connections.get()
-        client = held.clients.get(self)
-        if client is None:
-            client = held.clients[self] = openai.AsyncOpenAI(
-                api_key=self._api_key,
-                base_url=self._base_url,
-                http_client=held.http,
-                max_retries=0,
-                timeout=httpx2.Timeout(None, connect=10.0),  # reading is timed here, by what is read
-                default_headers=self._headers,
-            )
-        return client
+    async def _send(self, body: bytes) -> httpx2.Response:
+        """Send the request; the body of the reply is still to be read.
 
-    async def _post(self, client: openai.AsyncOpenAI, body: bytes) -> httpx2.Response:
+        Raises:
+            ProviderError: The server refused.
+        """
+        line = await self._line()
+        headers = line.headers
         content: bytes | AsyncIterator[bytes] = body
-        options: RequestOptions = {}
+        if callable(self._api_key) or len(body) > LARGE_BODY_BYTES:
+            headers = headers.copy()
+        if callable(self._api_key):
+            headers["Authorization"] = f"Bearer {await self._api_key()}"
         if len(body) > LARGE_BODY_BYTES:
-            content, options = in_pieces(body), {"headers": {"Content-Length": str(len(body))}}
-        response = await client.post(  # stream=True leaves the body to be read here; the declared type says otherwise
-            ENDPOINT,
-            cast_to=httpx2.Response,
-            content=content,
-            options=options,
-            stream=True,
-            stream_cls=openai.AsyncStream[Any],
+            content, headers["Content-Length"] = in_pieces(body), str(len(body))
+        # reading is timed by what is read, and not here
+        timeout = {"connect": CONNECT_S, "read": None, "write": None, "pool": None}
+        request = httpx2.Request("POST", line.url, headers=headers, content=content, extensions={"timeout": timeout})
+        response = await line.http.send(request, stream=True)
+        if response.is_error:
+            await response.aread()
+            raise self._refused(response)
+        return response
+
+    async def _line(self) -> _Line:
+        held = await _connections.get()
+        line = held.lines.get(self)
+        if line is None:
+            line = held.lines[self] = _Line(held.http, httpx2.URL(_endpoint(self._base_url)), self._headers_of(held))
+        return line
+
+    def _headers_of(self, held: _Connections) -> httpx2.Headers:
+        """What the openai client would send, less the facts about this machine that it tells every server."""
+        client = openai.AsyncOpenAI(
+            api_key=self._api_key, base_url=self._base_url, http_client=held.http, default_headers=self._headers
         )
-        return cast(httpx2.Response, response)
+        named = {**client.auth_headers, **client.default_headers}
+        return httpx2.Headers(
+            {
+                name: value
+                for name, value in named.items()
+                if isinstance(value, str) and not name.startswith("X-Stainless-")
+            }
+        )
 
     # -- what went wrong -----------------------------------------------------------------------------------------
 
-    def _refused(self, error: openai.APIStatusError) -> ProviderError:
-        return self._explain(error.response, error.body, error.response.text)
+    def _refused(self, response: httpx2.Response) -> ProviderError:
+        said: Any = response.text
+        with suppress(ValueError):
+            said = decode(response.content)
+        error = said["error"] if isinstance(said, dict) and said.get("error") else said
+        status = response.status_code
+        kind = openai.InternalServerError if status >= 500 else _STATUS_ERRORS.get(status, openai.APIStatusError)
+        refused = self._explain(response, error, response.text)
+        refused.__cause__ = kind(f"Error code: {status} - {message_of(error)}", response=response, body=error)
+        return refused
 
     def _unreadable(self, error: BadReply, response: httpx2.Response) -> ProviderError:
         if error.error:
@@ -289,9 +329,7 @@ class OpenAIChatModel:
 
     def _connection_error(self, error: Exception) -> openai.APIConnectionError:
         """The openai error that the client would have raised, had it been the one that noticed."""
-        if isinstance(error, openai.APIConnectionError):
-            return error
-        request = httpx2.Request("POST", self._base_url + ENDPOINT)
+        request = httpx2.Request("POST", _endpoint(self._base_url))
         if _is_timeout(error):
             wrapped: openai.APIConnectionError = openai.APITimeoutError(request)
         else:
@@ -305,10 +343,8 @@ class OpenAIChatModel:
 
 
 def _is_timeout(error: Exception) -> bool:
-    """Whether nothing came; the transport calls a lost connection a time-out of connecting, and it is none."""
-    if isinstance(error, openai.APITimeoutError) and error.__cause__ is not None:
-        return not isinstance(error.__cause__.__cause__, aiohttp.ServerDisconnectedError)
-    return isinstance(error, (TimeoutError, httpx2.TimeoutException))
+    """Whether nothing came in time; the transport calls a lost connection a time-out too, and it is none."""
+    return isinstance(error.__cause__ or error, (TimeoutError, httpx2.TimeoutException))
 
 
 def _request_id(response: httpx2.Response) -> str | None:
@@ -341,6 +377,12 @@ def _checked_url(url: str) -> str:
     if parts.path.endswith(ENDPOINT):
         raise ConfigurationError(f"The base URL {url!r} must end before {ENDPOINT}, as a rule in /v1.")
     return url
+
+
+def _endpoint(base_url: str) -> str:
+    """Where requests go; a query that some gateways want stays behind the path."""
+    parts = urlsplit(base_url)
+    return parts._replace(path=parts.path + ENDPOINT).geturl()
 
 
 def _checked_key(key: str | Callable[[], Awaitable[str]] | None, base_url: str) -> str | Callable[[], Awaitable[str]]:

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pydantic
 import pydantic_core
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 from jsonschema.validators import validator_for
-from pydantic import TypeAdapter, ValidationError
-from pydantic.errors import PydanticUserError
 
 from reactflow.errors import ConfigurationError
 
@@ -30,7 +29,7 @@ class OutputSchema:
     """
 
     schema: Mapping[str, Any]
-    adapter: TypeAdapter[Any] | None = None
+    adapter: pydantic.TypeAdapter[Any] | None = None
     validator: Any = None
 
     def read(self, text: str) -> Any:
@@ -56,7 +55,7 @@ class OutputSchema:
         """What is wrong with *text* as an answer, or None."""
         try:
             self.read(text)
-        except ValidationError as error:
+        except pydantic.ValidationError as error:
             return "; ".join(
                 f"{'/'.join(map(str, item['loc'])) or 'the whole answer'}: {item['msg']}" for item in error.errors()[:5]
             )
@@ -74,14 +73,15 @@ def output_schema(output_type: Any) -> OutputSchema | None:
     if output_type is None or output_type is str:
         return None
     if isinstance(output_type, Mapping):
-        validator_class = validator_for(output_type, default=Draft202012Validator)
+        schema = dict(output_type)
+        validator_class = validator_for(schema, default=Draft202012Validator)
         try:
-            validator_class.check_schema(output_type)
+            validator_class.check_schema(schema)
         except SchemaError as error:
             raise ConfigurationError(f"output_type is no valid JSON Schema: {error.message}") from error
-        return OutputSchema(dict(output_type), validator=validator_class(output_type))
+        return OutputSchema(schema, validator=validator_class(schema))
     try:
-        adapter: TypeAdapter[Any] = TypeAdapter(output_type)
+        adapter: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(output_type)
         return OutputSchema(adapter.json_schema(), adapter=adapter)
-    except (PydanticUserError, TypeError) as error:
+    except (pydantic.PydanticUserError, TypeError) as error:
         raise ConfigurationError(f"output_type={output_type!r}: no JSON Schema can be made of it ({error}).") from error

@@ -14,19 +14,12 @@ from reactflow.messages import UserMessage
 
 Language: TypeAlias = Literal["en", "zh"]
 
+_READ_CHARS = 5_000
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_IDEOGRAPH = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_IDEOGRAPHS = re.compile(f"[{_IDEOGRAPH}]")
-# not U+30A0, U+30FB and U+30FC: Chinese text has the middle dot and the long bar too
-_KANA_OR_HANGUL = re.compile(
-    r"[\u3041-\u309f\u30a1-\u30fa\u30fd-\u30ff\uff66-\uff9d\u1100-\u11ff\u3130-\u318f\uac00-\ud7af]"
-)
-_WORDS = re.compile(rf"(?:(?![{_IDEOGRAPH}])[^\W\d_])+(?:['’.](?:(?![{_IDEOGRAPH}])[^\W\d_])+)*")
 _ENGLISH_GRAMMAR = re.compile(
     r"\b(?:the|an?|is|are|was|does?|did|of|to|in|for|and|what|how|why|please|mean|this|that)\b",
     re.ASCII | re.IGNORECASE,
 )
-_READ_CHARS = 20_000
 
 
 def language(text: str) -> Language:
@@ -34,19 +27,34 @@ def language(text: str) -> Language:
 
     Chinese where ideographs carry the sentence: it begins with one and they are not a mere sprinkle, or they
     outnumber the words of other scripts and there is no English grammar around them.  Kana and hangul mean Japanese
-    and Korean, which get the English sentences.  Fenced code does not count.
+    and Korean, which get the English sentences.  Fenced code does not count, nor what comes after 5,000 characters.
     """
     text = text[:_READ_CHARS]
     prose = _FENCED.sub(" ", text)
-    if not any(char.isalpha() for char in prose):
-        prose = text
-    if _KANA_OR_HANGUL.search(prose):
+    letters = [char for char in prose if char.isalpha()]
+    if not letters:
+        prose, letters = text, [char for char in text if char.isalpha()]
+    if not letters or any(_is_kana_or_hangul(char) for char in letters):
         return "en"
-    ideographs, words = len(_IDEOGRAPHS.findall(prose)), len(_WORDS.findall(prose))
-    first = next((char for char in prose if char.isalpha()), "")
-    if _IDEOGRAPHS.match(first):
+    ideographs = sum(map(_is_ideograph, letters))
+    words = len(
+        "".join(" " if _is_ideograph(char) else char for char in prose if char.isalpha() or char.isspace()).split()
+    )
+    if _is_ideograph(letters[0]):
         return "zh" if 4 * ideographs >= words else "en"
     return "zh" if ideographs > words and not _ENGLISH_GRAMMAR.search(prose) else "en"
+
+
+# comparisons and not character classes: compiling one with ranges this wide costs every import a millisecond
+def _is_ideograph(char: str) -> bool:
+    return "\u3400" <= char <= "\u9fff" or "\uf900" <= char <= "\ufaff" or "\U00020000" <= char <= "\U0003ffff"
+
+
+def _is_kana_or_hangul(char: str) -> bool:
+    if char in "\u30fb\u30fc":  # Chinese text has the middle dot and the long bar too
+        return False
+    kana = "\u3041" <= char <= "\u30ff" or "\uff66" <= char <= "\uff9d"
+    return kana or "\u1100" <= char <= "\u11ff" or "\u3130" <= char <= "\u318f" or "\uac00" <= char <= "\ud7af"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +91,7 @@ class Phrases:
     check_killed: str
     check_timed_out: str
     no_check_ran: str
+    no_output: str
 
 
 ENGLISH = Phrases(
@@ -146,6 +155,7 @@ ENGLISH = Phrases(
     no_check_ran=(
         "The check `{command}` found nothing to run (exit code {code}), so nothing was checked. The end of its output:"
     ),
+    no_output="(no output)",
 )
 
 CHINESE = Phrases(
@@ -191,6 +201,7 @@ CHINESE = Phrases(
     check_killed="检查 `{command}` 被信号 {code} 终止。输出的结尾：",
     check_timed_out="检查 `{command}` 在 {seconds} 秒内没有结束。输出的结尾：",
     no_check_ran="检查 `{command}` 没有可运行的内容（退出码 {code}），因此什么都没有检查。输出的结尾：",
+    no_output="（没有输出）",
 )
 
 

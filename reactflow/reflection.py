@@ -29,7 +29,7 @@ class ReflectionAgent(Doors[AgentResult]):
         judge_model: Who judges; the drafting model where it is None.  A cheaper one does as a rule, and another one
             sees what the drafter overlooks.
         evaluator: What judges instead of a model with the default criteria: anything
-            :func:`~reactflow.evaluators.as_evaluator` takes.  Give this or *judge_model*, not both.
+            :func:`~reactflow.judging.evaluators.as_evaluator` takes.  Give this or *judge_model*, not both.
         max_reflection_rounds: How often a rejected answer is sent back, >= 0: 1 means at most one revision, 0 switches
             the judge off.
         on_judge_error: When the judge itself fails: ``"accept"``, ``"reject"`` or ``"raise"``.

@@ -110,7 +110,7 @@ class Revise:
             return StopReason.APPROVED
         if revisions >= self.rounds:
             return StopReason.MAX_REFLECTION_ROUNDS
-        return stalled([each.text for each in drafts], [str(each.context.get(FEEDBACK)) for each in drafts])
+        return stalled([each.text for each in drafts], [_complaint(each) for each in drafts])
 
     def _given_up(self, request: ChatRequest, error: Exception) -> StopReason:
         if isinstance(error, BudgetExceeded):
@@ -137,3 +137,9 @@ def _sent_back(request: ChatRequest, draft: ChatResponse, revision: int) -> Chat
     request.emit(RevisionStarted(revision=revision, feedback=feedback))
     request = request.with_context(**draft.context)
     return request.followed_by(draft.message, feedback_message(question, feedback))
+
+
+def _complaint(draft: ChatResponse) -> str:
+    """The evaluator's own words; the sentence that stands in for none says nothing about progress."""
+    judgement = judgement_of(draft)
+    return (judgement.feedback if judgement else draft.context.get(FEEDBACK)) or ""

@@ -13,11 +13,13 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from heapq import nsmallest
 from typing import Protocol, runtime_checkable
 
 from reactflow.errors import ConfigurationError
 from reactflow.fair_lock import FairLocks
 from reactflow.messages import Message
+from reactflow.storable import storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,32 @@ class MessageStore(Protocol):
         ...
 
 
+@runtime_checkable
+class ConversationStore(MessageStore, Protocol):
+    """A store whose conversations can also be listed, cut back and dropped when they are old."""
+
+    async def replace_from(self, conversation_id: str, sequence: int, messages: Sequence[Message] = ()) -> int:
+        """Drop message *sequence* (>= 1) and all after it, and append *messages*, as one step.
+
+        Returns the sequence number of the last message, 0 where there is none.  Dropped numbers are not given again.
+        """
+        ...
+
+    async def conversations(self, prefix: str = "", *, after: str = "", limit: int = 100) -> Sequence[str]:
+        """The ids of conversations that hold messages and begin with *prefix*, in the order of their code points.
+
+        Args:
+            prefix: What the ids begin with; no character of it is special.
+            after: The last id of the page before; the first page where it is empty.
+            limit: The most ids to return, >= 1.
+        """
+        ...
+
+    async def purge(self) -> int:
+        """Remove the conversations whose time to live is over, and return how many."""
+        ...
+
+
 @dataclass(slots=True)
 class _Conversation:
     used: float = 0.0
@@ -75,6 +103,11 @@ class _Conversation:
     def place(self, sequence: int) -> int:
         """How many messages come before *sequence*."""
         return bisect_left(self.messages, sequence, key=lambda stored: stored.sequence)
+
+    def cut(self, sequence: int) -> None:
+        """Drop message *sequence* and all after it, with the notes that hang on them."""
+        del self.messages[self.place(sequence) :]
+        self.notes = {name: note for name, note in self.notes.items() if (note[1] or 0) < sequence}
 
     def has(self, sequence: int) -> bool:
         place = self.place(sequence)
@@ -113,11 +146,7 @@ class InMemoryStore:
         """Append *messages* (one or more), all or none, and return the sequence number of the last."""
         with self._guard:
             conversation = self._use(conversation_id) or _Conversation(time.monotonic())
-            numbered = [StoredMessage(n, message) for n, message in enumerate(messages, conversation.last + 1)]
-            conversation.messages.extend(numbered)
-            conversation.last += len(numbered)
-            self._conversations[conversation_id] = conversation
-            self._drop_unused(keep=conversation_id)
+            self._extend(conversation_id, conversation, messages)
             return conversation.last
 
     async def newest(self, conversation_id: str, limit: int, *, before: int | None = None) -> tuple[StoredMessage, ...]:
@@ -157,9 +186,45 @@ class InMemoryStore:
                 self._conversations[conversation_id] = conversation
                 self._drop_unused(keep=conversation_id)
 
+    async def replace_from(self, conversation_id: str, sequence: int, messages: Sequence[Message] = ()) -> int:
+        """Drop message *sequence* (>= 1) and all after it, and append *messages*, as one step."""
+        check_whole("replace_from", "sequence", sequence)
+        kept = storable(messages)
+        with self._guard:
+            conversation = self._use(conversation_id) or _Conversation(time.monotonic())
+            conversation.cut(sequence)
+            if kept:
+                self._extend(conversation_id, conversation, kept)
+            return conversation.messages[-1].sequence if conversation.messages else 0
+
+    async def conversations(self, prefix: str = "", *, after: str = "", limit: int = 100) -> tuple[str, ...]:
+        """The ids of conversations that hold messages and begin with *prefix*, in the order of their code points."""
+        with self._guard:
+            live = (
+                conversation_id
+                for conversation_id, conversation in self._conversations.items()
+                if conversation.messages and not self._expired(conversation_id, conversation)
+            )
+            found = (each for each in live if each.startswith(prefix) and each > after)
+            return tuple(nsmallest(limit, found))
+
+    async def purge(self) -> int:
+        """Remove the conversations whose time to live is over, and return how many."""
+        with self._guard:
+            expired = [each for each, conversation in self._conversations.items() if self._expired(each, conversation)]
+            for conversation_id in expired:
+                del self._conversations[conversation_id]
+            return len(expired)
+
     def turn(self, conversation_id: str) -> AbstractAsyncContextManager[None]:
         """Hold the conversation while one turn runs; others wait, first come first served.  Not re-entrant."""
         return self._turns.hold(conversation_id)
+
+    def _extend(self, conversation_id: str, conversation: _Conversation, messages: Sequence[Message]) -> None:
+        conversation.messages.extend(StoredMessage(n, m) for n, m in enumerate(messages, conversation.last + 1))
+        conversation.last += len(messages)
+        self._conversations[conversation_id] = conversation
+        self._drop_unused(keep=conversation_id)
 
     def _use(self, conversation_id: str) -> _Conversation | None:
         """The conversation, marked as used now; None where there is none, or where its time is up."""

@@ -21,9 +21,9 @@ from reactflow.errors import ConfigurationError, DuplicateToolError, ToolError
 from reactflow.events import ToolFinished, ToolStarted
 from reactflow.messages import ToolCall, ToolMessage
 from reactflow.model import ChatRequest, ChatResponse, Run, ToolSpec, cut_short
-from reactflow.tool_call import failed, run_function
-from reactflow.tool_context import ToolContext
-from reactflow.tool_definition import Tool, as_tool, tool
+from reactflow.tooling.call import failed, run_function
+from reactflow.tooling.context import ToolContext
+from reactflow.tooling.definition import Tool, as_tool, tool
 
 __all__ = ["Tool", "ToolContext", "ToolRunner", "answers_directly", "as_tool", "check_tools", "tool"]
 

@@ -11,8 +11,10 @@ import pytest
 
 from reactflow import (
     AssistantMessage,
+    ChatRequest,
     ChatResponse,
     ConfigurationError,
+    Handler,
     LoggingAdvisor,
     ModelBehaviorError,
     Order,
@@ -20,6 +22,7 @@ from reactflow import (
     RetryAdvisor,
     SafeGuardAdvisor,
     SimpleReactAgent,
+    ToolAdvisor,
     ToolMessage,
     UserMessage,
     WindowChatMemory,
@@ -80,7 +83,7 @@ async def test_an_order_from_zero_wraps_each_model_call():
 
 async def test_an_advisor_may_call_the_rest_of_the_chain_twice():
     @advisor(order=5)
-    async def twice(request, call_next):
+    async def twice(request: ChatRequest, call_next: Handler) -> ChatResponse:
         await call_next(request)
         return await call_next(request)
 
@@ -222,6 +225,7 @@ class Doubling:
 
 async def test_a_tool_advisor_sees_and_changes_a_validated_call():
     trace: list[str] = []
+    assert isinstance(Doubling(trace), ToolAdvisor)
     model = ScriptedChatModel(calls("add", a=2, b=3), says("done"))
 
     await SimpleReactAgent(model=model, tools=[add], advisors=[Doubling(trace)]).arun("Q")

@@ -12,11 +12,14 @@ import pytest
 LAYERS = """
     frozen messages result errors events budget threads
     model
-    chain phrases progress reply loose_json grades verdict_words verdict evidence fences judge command evaluators toolbox tool_* output_schema answer_stream
+    chain phrases progress output_schema answer_stream
+    judge judging.*
+    tooling.*
+    toolbox
     fair_lock store storable memory memory_*
     stores.*
     loop
-    advisors.* tools.* wire.* openai_model offline_model loopback testing mcp_tools
+    advisors.* tools.* wire.* openai_model offline_model plain_words plain_json loopback testing mcp_tools
     revise
     doors builder
     agent

@@ -63,7 +63,7 @@ def test_a_question_that_is_nothing_but_code_is_read_as_it_stands():
 
 def test_a_huge_question_is_read_from_its_beginning_only():
     assert language("你好，请总结下面的日志。" + "word " * 200_000) == "en"
-    assert language("请总结" * 7_000 + "word " * 200_000) == "zh"
+    assert language("请总结" * 2_000 + "word " * 200_000) == "zh"
 
 
 def test_every_sentence_exists_in_both_languages():

@@ -7,7 +7,7 @@ import pytest
 
 from reactflow.errors import ConfigurationError
 from reactflow.memory import InMemoryStore, MessageStore, StoredMessage
-from reactflow.messages import AssistantMessage, UserMessage
+from reactflow.messages import AssistantMessage, SystemMessage, UserMessage
 
 
 def turn(number: int) -> list[UserMessage | AssistantMessage]:
@@ -132,6 +132,24 @@ async def test_any_number_of_conversations_stays_where_the_limit_is_lifted():
 def test_a_wrong_limit_is_refused(settings):
     with pytest.raises(ConfigurationError, match=next(iter(settings))):
         InMemoryStore(**settings)
+
+
+async def test_conversations_without_messages_or_time_left_are_not_listed():
+    store = InMemoryStore(ttl_seconds=0.03)
+    await store.append("a", turn(1))
+    await asyncio.sleep(0.05)
+    assert (await store.conversations(), await store.purge(), len(store)) == ((), 1, 0)
+    await store.set_note("b", "n", "x")
+    assert await store.conversations() == ()
+
+
+async def test_what_replaces_a_message_is_made_storable_too():
+    store = InMemoryStore()
+    await store.append("c", turn(1))
+    await store.set_note("c", "free", "stays")
+    assert await store.replace_from("c", 2, [SystemMessage("rules"), AssistantMessage("\ud800")]) == 3
+    assert await texts(store, "c") == ["question 1", "\ufffd"]
+    assert await store.note("c", "free") == "stays"
 
 
 def test_appends_from_many_threads_are_never_interleaved_or_lost():

@@ -120,15 +120,15 @@ def text_or(text: str, default: str) -> str:
 
 
 def dump(value: Any) -> bytes:
-    """JSON bytes; lone surrogates become U+FFFD.
+    """JSON bytes; lone surrogates become U+FFFD, and numbers that JSON has none for become null.
 
     Raises:
         ValueError: The value cannot be written as JSON.
     """
     try:
-        return to_json(value)
+        return to_json(value, inf_nan_mode="null")
     except ValueError:  # pydantic's own error is one too
-        return to_json(clean_value(value))
+        return to_json(clean_value(value), inf_nan_mode="null")
 
 
 @lru_cache(maxsize=1024)

@@ -13,13 +13,13 @@ import structlog
 from reactflow.budget import Budget
 from reactflow.errors import ConfigurationError, ModelBehaviorError, WorkflowError
 from reactflow.frozen import FrozenDict
+from reactflow.judging.reply import strip_thinking
+from reactflow.judging.verdict import Verdict, read_verdict_fields
 from reactflow.phrases import generic_feedback, phrases, shorten_middle
-from reactflow.reply import strip_thinking
 from reactflow.result import Issue, Judgement, StopReason
-from reactflow.verdict import Verdict, read_verdict_fields
 from reactflow.workflows.attempt import APPROVED, REQUIRED_CHANGES, Attempt, Critique, Trail, WorkflowResult, best
 from reactflow.workflows.reply import Reply
-from reactflow.workflows.role import as_role, evidence, is_model, role_failed
+from reactflow.workflows.role import as_critic, as_role, evidence, is_model, role_failed
 from reactflow.workflows.wording import bulleted, default_criteria, fenced, new_mark, wording
 from reactflow.workflows.workflow import OnJudgeError, Workflow
 
@@ -67,7 +67,8 @@ class DrafterCritic(Workflow[WorkflowResult]):
 
     Args:
         drafter: Who drafts: an agent, a workflow, a ChatModel, or a function ``(prompt: str) -> str``.
-        critic: Who reviews, likewise, or an Evaluator.  An agent's own system prompt is its criteria.
+        critic: Who reviews, likewise, or what judges a draft (an Evaluator, a list of them, a
+            function annotated to take a Draft).  An agent's own system prompt is its criteria.
         pass_condition: ``"approval"`` reads only the critique's ``verdict``, ``"confidence"`` only its
             ``confidence``.  What contradicts the outcome is a warning.
         confidence_value: The least confidence that passes, 0 to 1; 0.8 where it is left out.  Only with
@@ -116,7 +117,7 @@ class DrafterCritic(Workflow[WorkflowResult]):
             stop_when_stalled=stop_when_stalled,
         )
         self.drafter = as_role(drafter, "drafter", drafter_prompt)
-        self.critic = as_role(critic, "critic", critic_prompt)
+        self.critic = as_critic(critic, "critic", critic_prompt)
         self.pass_condition, self.confidence_value = _checked_condition(pass_condition, confidence_value)
         self.criteria = _checked_criteria(criteria)
         self.return_best = return_best

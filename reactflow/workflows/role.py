@@ -32,6 +32,7 @@ from reactflow.events import (
     VerdictGiven,
 )
 from reactflow.judge import Draft, Evaluator, check_judgement, gather_evidence
+from reactflow.judging.evaluators import as_evaluator
 from reactflow.messages import SystemMessage, UserMessage
 from reactflow.model import ChatModel, acting_as, ask
 from reactflow.result import AgentResult, Judgement
@@ -61,6 +62,7 @@ class Role:
         *,
         schema: Mapping[str, Any] | None = None,
         drafting: bool = False,
+        shown: bool | None = None,
     ) -> Reply:
         """Put *prompt* to the actor, inside the run's budget; what it uses is counted under the role's name.
 
@@ -68,8 +70,8 @@ class Role:
             prompt: All it is to know.
             trail: The run so far.
             schema: The JSON Schema that a ChatModel's answer should satisfy; other actors are not told.
-            drafting: The reply is a draft of the answer: the actor gets the caller's model options, and a listener
-                may see its text.
+            drafting: The reply is a draft of the answer, or makes one: the actor gets the caller's model options.
+            shown: Whether a listener may see its text as a draft; None for where *drafting*.
 
         Raises:
             BudgetExceeded: A limit was reached before the call, or the deadline came during it.
@@ -78,30 +80,33 @@ class Role:
         """
         message = UserMessage(prompt) if isinstance(prompt, str) else prompt
         with playing(self.name, trail):
-            reply = await self._ask(message, trail, schema, drafting)
+            reply = await self._ask(message, trail, schema, drafting, drafting if shown is None else shown)
         for warning in reply.warnings:
             trail.run.warn(f"{self.name}: {warning}")
         return reply
 
-    async def _ask(self, message: UserMessage, trail: Trail, schema: Mapping[str, Any] | None, drafting: bool) -> Reply:
+    async def _ask(
+        self, message: UserMessage, trail: Trail, schema: Mapping[str, Any] | None, drafting: bool, shown: bool
+    ) -> Reply:
         if is_agent(self.actor):
-            work = self._ask_agent(message, trail, drafting)
+            work = self._ask_agent(message, trail, drafting, shown)
             return read_reply(await trail.run.meter.cut(work, recovers=True))
         if is_model(self.actor):
-            return await self._ask_model(message, trail, schema, drafting)
+            return await self._ask_model(message, trail, schema, drafting, shown)
         if is_evaluator(self.actor):
             judgement = await trail.run.meter.cut(evaluate(self.actor, trail), recovers=True)
             return Reply(as_text(judgement), judgement)
         return read_reply(await trail.run.meter.cut(call(self.actor, message.text), recovers=True))
 
     async def _ask_model(
-        self, message: UserMessage, trail: Trail, schema: Mapping[str, Any] | None, drafting: bool
+        self, message: UserMessage, trail: Trail, schema: Mapping[str, Any] | None, drafting: bool, shown: bool
     ) -> Reply:
         system = (SystemMessage(self.system_prompt),) if self.system_prompt else ()
         request = trail.request.aside(*system, message).replace(response_schema=schema)
         if drafting:
-            heard = _Part(self.name, trail.number, trail.request.emit)
-            request = request.replace(options=trail.request.options, emit=heard)
+            request = request.replace(options=trail.request.options)
+        if shown:
+            request = request.replace(emit=_Part(self.name, trail.number, trail.request.emit))
         else:
             request = request.replace(stream=False)
         for _ in range(2):
@@ -110,7 +115,7 @@ class Role:
                 return read_reply(response)
         raise ModelBehaviorError(f"Model {self.actor.name!r} twice gave no text. Use another model, or another prompt.")
 
-    async def _ask_agent(self, message: UserMessage, trail: Trail, drafting: bool) -> Any:
+    async def _ask_agent(self, message: UserMessage, trail: Trail, drafting: bool, shown: bool) -> Any:
         if not isinstance(self.actor, Doors):
             return await self.actor.arun(message.text)
         request = trail.request
@@ -121,7 +126,7 @@ class Role:
             settings["max_rounds"] = trail.run.max_rounds
         if not request.stream:
             return await self.actor.arun(message, **settings)
-        heard = _Part(self.name, trail.number if drafting else 0, request.emit)
+        heard = _Part(self.name, trail.number if shown else 0, request.emit)
         return await _watched(self.actor, message, settings, heard)
 
 
@@ -177,6 +182,23 @@ def as_role(actor: Any, name: str, system_prompt: str | None = None) -> Role:
     return Role(name, actor, system_prompt)
 
 
+def as_critic(actor: Any, name: str, system_prompt: str | None = None) -> Role:
+    """Let *actor* play a role that judges: what :func:`as_role` takes, a schema, a list, or a function of a Draft.
+
+    Raises:
+        ConfigurationError: It can neither answer nor judge.
+    """
+    if isinstance(actor, (list, tuple, Mapping, type)) or _takes_a_draft(actor):
+        actor = as_evaluator(actor)
+    return as_role(actor, name, system_prompt)
+
+
+def _takes_a_draft(actor: Any) -> bool:
+    """Whether *actor* is a function whose first parameter is annotated ``Draft``."""
+    hints = getattr(actor, "__annotations__", {}) if inspect.isroutine(actor) else {}
+    return next((hint for name, hint in hints.items() if name != "return"), None) in (Draft, "Draft")
+
+
 def is_agent(actor: Any) -> bool:
     """Whether *actor* is an agent or a workflow."""
     return callable(getattr(actor, "arun", None))
@@ -220,8 +242,7 @@ async def _watched(agent: Doors[Any], message: UserMessage, settings: Settings, 
                 result = event.result
             else:
                 emit(event)
-    if result is None:
-        raise ModelBehaviorError("Its stream ended without a result.")
+    assert result is not None  # the last event of every stream that did not fail
     return result
 
 

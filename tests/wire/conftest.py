@@ -1,82 +1,95 @@
-"""A loopback server that answers from a script, and an agent just large enough to test the wire with."""
+"""A loopback server that answers from a script, and an agent with the tools that the scripts speak of."""
 
-import json
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
-from reactflow.events import TextDelta, TextWithdrawn
+from reactflow.agent import SimpleReactAgent
+from reactflow.events import RunFinished, TextDelta, TextWithdrawn
 from reactflow.loopback import LoopbackServer, Reply
-from reactflow.messages import ToolCall, ToolMessage, UserMessage
-from reactflow.model import ChatRequest, Run, ToolSpec, ask
+from reactflow.messages import ToolMessage
 from reactflow.openai_model import OpenAIChatModel
-
-
-def spec(name: str, **properties: Any) -> ToolSpec:
-    return ToolSpec(name, f"{name}.", {"type": "object", "properties": properties, "required": list(properties)})
-
-
-TOOLS = (
-    spec("add", a={"type": "integer"}, b={"type": "integer"}),
-    spec("echo", text={"type": "string"}),
-    spec("slow", s={"type": "number"}),
-    *map(spec, ("ping", "boom", "nothing", "emptylist", "obj", "sysexit")),
-    ToolSpec("opt", "opt.", {"type": "object", "properties": {"x": {"type": ["integer", "null"]}, "unit": {}}}),
-)
+from reactflow.result import AgentResult
 
 
 @dataclass
 class Outcome:
-    text: str = ""
-    finish_reason: str | None = None
+    """What came of one run: the tools that ran, those that gave the model an error, and the answer."""
+
     ran: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
     seen: str = ""  # what a user saw of the stream, less what was withdrawn
-    run: Run | None = None
+    result: AgentResult | None = None
+
+    @property
+    def text(self) -> str:
+        return self.result.text
+
+    @property
+    def failed(self) -> list[str]:
+        return [each.name for each in self.result.messages if isinstance(each, ToolMessage) and each.is_error]
+
+    def tools(self) -> list[Callable[..., Any]]:
+        async def add(a: int, b: int) -> int:
+            self.ran.append(("add", {"a": a, "b": b}))
+            return a + b
+
+        async def echo(text: str) -> str:
+            self.ran.append(("echo", {"text": text}))
+            return text
+
+        async def ping() -> str:
+            self.ran.append(("ping", {}))
+            return "pong"
+
+        async def boom() -> None:
+            self.ran.append(("boom", {}))
+            raise RuntimeError("boom")
+
+        async def nothing() -> None:
+            self.ran.append(("nothing", {}))
+
+        async def emptylist() -> list[int]:
+            self.ran.append(("emptylist", {}))
+            return []
+
+        async def obj() -> dict[str, Any]:
+            return {"城市": "北京", "温度": 21.5}
+
+        def sysexit() -> None:
+            self.ran.append(("sysexit", {}))
+            raise SystemExit(1)
+
+        async def slow(s: float) -> str:
+            self.ran.append(("slow", {"s": s}))
+            await asyncio.sleep(s)
+            return "done"
+
+        async def opt(x: int | None, unit: str = "C") -> str:
+            return f"{x} {unit}"
+
+        return [add, echo, ping, boom, nothing, emptylist, obj, sysexit, slow, opt]
 
 
-def execute(call: ToolCall, outcome: Outcome, finish_reason: str | None) -> ToolMessage:
-    known = next((tool for tool in TOOLS if tool.name == call.name), None)
-    try:
-        if known is None or finish_reason == "length":
-            raise ValueError("no such tool, or cut")
-        arguments = call.read_arguments()
-        Draft202012Validator(known.parameters).validate(arguments)
-    except Exception as error:
-        outcome.failed.append(call.name)
-        return ToolMessage(f"error: {type(error).__name__}", call.id, call.name, is_error=True)
-    outcome.ran.append((call.name, arguments))
-    return ToolMessage(json.dumps(arguments, ensure_ascii=False), call.id, call.name)
-
-
-async def converse(model: OpenAIChatModel, *, stream: bool = False, rounds: int = 5) -> Outcome:
+async def converse(model: OpenAIChatModel, *, stream: bool = False, **settings: Any) -> Outcome:
     outcome = Outcome()
-
-    def emit(event: Any) -> None:
+    agent = SimpleReactAgent(model=model, tools=outcome.tools(), **settings)
+    if not stream:
+        outcome.result = await agent.arun("What is 1 + 2?")
+        return outcome
+    async for event in agent.astream("What is 1 + 2?"):
         if isinstance(event, TextDelta):
             outcome.seen += event.text
         elif isinstance(event, TextWithdrawn):
             outcome.seen = ""
-
-    question = UserMessage("What is 1 + 2?")
-    outcome.run = Run(question=question)
-    request = ChatRequest(messages=(question,), run=outcome.run, tools=TOOLS, stream=stream, emit=emit)
-    for _ in range(rounds):
-        response = await ask(model, request)
-        outcome.text, outcome.finish_reason = response.text, response.finish_reason
-        calls = response.message.tool_calls
-        if not calls and response.text.strip():
-            return outcome
-        if calls:
-            results = [execute(call, outcome, response.finish_reason) for call in calls]
-            request = request.followed_by(response.message, *results)
+        elif isinstance(event, RunFinished):
+            outcome.result = event.result
     return outcome
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def talk() -> Callable[..., Any]:
     return converse
 

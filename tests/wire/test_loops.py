@@ -154,7 +154,7 @@ async def test_a_model_that_is_dropped_leaves_the_connections_to_the_next(server
         gc.collect()
 
     held = await _connections.get()
-    assert len(held.clients) == 0
+    assert len(held.lines) == 0
 
 
 async def test_fifty_tasks_of_a_fresh_loop_open_one_set_of_connections(model):

@@ -33,6 +33,8 @@ RAN: dict[str, list[Any]] = {
 FAILED = {
     "tool_name_empty": ["unnamed"],
     "s_trunc_exec": ["echo"],
+    "tool_raises": ["boom"],
+    "tool_exit": ["sysexit"],
     **{name: ["add"] for name in FAILS_TO_ADD.split()},
 }
 
@@ -69,9 +71,22 @@ async def test_a_request_that_the_server_calls_bad_is_not_repeated(stream, serve
     assert (caught.value.status, caught.value.retryable, len(server.requests)) == (400, False, 1)
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_model_that_never_stops_calling_is_asked_for_an_answer_without_tools(stream, serve, script, talk):
+    call, final = script(CASES["base"])
+    server = serve(respond=lambda request: call if "tools" in request.body else final)
+
+    outcome = await talk(OpenAIChatModel("m", base_url=server.base_url), stream=stream, max_rounds=3)
+
+    assert (outcome.text, outcome.ran, outcome.result.stop_reason) == ("FINAL", ADD * 3, "max_rounds")
+    ids = [message["tool_call_id"] for message in server.requests[-1].body["messages"] if message["role"] == "tool"]
+    assert len(set(ids)) == 3
+    server.assert_legal()
+
+
 async def test_a_stream_without_a_finish_reason_is_flagged(serve, script, talk):
     server = serve(*script(CASES["s_no_finish"]))
 
     outcome = await talk(OpenAIChatModel("m", base_url=server.base_url), stream=True)
 
-    assert outcome.run.warnings == ["A streamed reply came without a finish reason; it may not be complete."]
+    assert list(outcome.result.warnings) == ["A streamed reply came without a finish reason; it may not be complete."]

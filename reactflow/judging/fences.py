@@ -1,0 +1,57 @@
+"""The fenced blocks of a markdown text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from textwrap import dedent
+
+_BLOCK = re.compile(
+    r"^[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<label>[^\s`{,]*)[^\n`]*\n(?P<code>.*?)(?:^[ \t]*(?P=mark)[`~]*[ \t]*$|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+_ONE_LINE = re.compile(r"(?P<mark>`{3,}|~{3,})(?:[\w+#.-]*[ \t])?(?P<code>[^\n]*?)(?P=mark)")
+_ALIASES = {
+    "python": ("py", "python3"),
+    "javascript": ("js", "node"),
+    "typescript": ("ts",),
+    "bash": ("sh", "shell", "zsh"),
+    "yaml": ("yml",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One fenced block: the word behind the opening fence in lower case, maybe empty, and what is inside."""
+
+    language: str
+    code: str
+
+
+def fenced_blocks(text: str) -> tuple[Block, ...]:
+    """The blocks of *text* in order; one that is never closed reaches to the end."""
+    lines = text.replace("\r\n", "\n")
+    return tuple(Block(match["label"].lower(), dedent(match["code"])) for match in _BLOCK.finditer(lines))
+
+
+def unfenced(text: str) -> str:
+    """What is inside, where all of *text* is one fence on a single line; else *text*."""
+    match = _ONE_LINE.fullmatch(text.strip())
+    return match["code"].strip() if match else text
+
+
+def code_of(text: str, language: str) -> str:
+    """The code of one language in *text*: its blocks joined, else the unlabelled blocks, else all of the text.
+
+    Args:
+        text: An answer in markdown, or bare code.
+        language: As in the label of a fence, such as ``python``; its usual short forms count too.
+    """
+    name = language.lower()
+    blocks = fenced_blocks(text)
+    return _joined(blocks, (name, *_ALIASES.get(name, ()))) or _joined(blocks, ("",)) or text
+
+
+def _joined(blocks: Collection[Block], languages: Collection[str]) -> str:
+    return "\n".join(block.code for block in blocks if block.language in languages)

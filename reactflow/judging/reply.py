@@ -1,0 +1,211 @@
+"""What a judge's reply consists of: the JSON objects in it and the prose around them, without the thinking before."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from reactflow.judging.grades import snake
+from reactflow.judging.loose_json import Found, Members, Scan, find_objects
+from reactflow.judging.verdict_words import read_word, vocabulary
+
+YES_NO = frozenset(
+    vocabulary(
+        "passed pass passes approved approve is_approved is_passed accepted accept is_accepted acceptable "
+        "通过 通過 是否通过 是否通過 合格 是否合格"
+    )
+)
+VERDICTS = frozenset(
+    vocabulary("verdict final_verdict decision final_decision 结论 結論 最终结论 裁决 判定 评审结果 审核结果")
+)
+MAYBE = frozenset(
+    vocabulary(
+        "status result outcome judgement judgment conclusion recommendation evaluation review assessment 结果 决定"
+    )
+)
+"""Keys that hold a verdict only where their value is one."""
+AGAINST = frozenset(
+    vocabulary(
+        "rejected failed needs_revision needs_changes requires_changes requires_revision revision_required "
+        "changes_required required_changes 需要修改 需修改"
+    )
+)
+"""Keys that speak against the draft where they are true."""
+SCORES = vocabulary("overall_score score overall quality_score quality rating total_score 总分 评分 得分 分数")
+CONFIDENCES = vocabulary("confidence confidence_score confidence_level certainty 置信度 信心")
+FEEDBACKS = vocabulary(
+    "feedback suggestions suggestion improvements recommendations 反馈 建议 改进建议 修改建议 改进意见"
+)
+REASONS = vocabulary("comments comment reason reasons explanation rationale critique summary 意见 评语 理由 原因 说明")
+ISSUES = vocabulary("issues problems errors violations findings defects 问题 问题列表")
+REST = "rest"
+"""The key of prose that is neither a verdict nor labelled."""
+
+_KNOWN = frozenset((*YES_NO, *VERDICTS, *AGAINST, *SCORES, *CONFIDENCES, *FEEDBACKS, *REASONS, *ISSUES))
+_WRAPPERS = VERDICTS | MAYBE | frozenset(vocabulary("response output data critique judge final answer reply"))
+
+_THINKING = re.compile(r"<(/?)(?:\w+:)?(?:think|thinking|thought|thoughts|reasoning)>", re.IGNORECASE)
+_BEFORE = re.compile(
+    r"(?:[:：=]|<[^<>\n]{1,40}>|^\s*(?:[-*•]|\d{1,2}[.)])?)[\s`~\"'“*]*(?:json[c5]?)?\s*$", re.IGNORECASE
+)
+_LABELLED = re.compile(
+    r"(?P<key>[^\W\d][\w \-]{0,40}?)\s*(?:[:：=|]|\s[-–—]\s|\bis\b(?=\s))\s*(?P<value>\S.*)", re.IGNORECASE
+)
+_LABEL = re.compile(r"(?P<key>[^\W\d][\w \-]{0,40})[:：]")
+_MID_LINE = re.compile(
+    r"\b(?:verdict|decision)\s*(?:[:：=]|\bis\b)\s*(?P<value>[^.;。；\n]+)"
+    r"|(?:结论|結論|判定|裁决)\s*[:：]?\s*(?P<zh>[^.;。；\n]+)",
+    re.IGNORECASE,
+)
+_MARKUP = re.compile(r"[*`]+|__+")
+_LEADING = re.compile(r"^[\s#|\-•]+(?=\S)|^\s*\d{1,2}[.)]\s+|\|\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One reply, taken apart by :func:`take_apart`.
+
+    Args:
+        text: Without the thinking.
+        objects: Each object in it with its members: plain keys, and those under ``result`` and the like among them.
+        damage: Where the last damaged object begins, or -1.
+        lines: The prose: bare verdicts under ``verdict``, ``key: value`` lines under their key, others under ``rest``.
+    """
+
+    text: str
+    objects: tuple[tuple[Found, Members], ...]
+    damage: int
+    lines: Members
+
+
+def take_apart(text: str) -> Reply:
+    """Find the objects and the prose of a judge's reply."""
+    text, scan = _after_thinking(_unquoted(text))
+    objects = tuple((found, _flat(found.members)) for found in scan.objects)
+    return Reply(text, objects, scan.damage, _prose(_without(text, scan.objects)))
+
+
+def strip_thinking(text: str) -> str:
+    """Drop the thinking that a model put before its answer: in closed tags, or up to a closing tag on its own line."""
+    rest = text.lstrip()
+    opened = _THINKING.match(rest)
+    if opened and not opened[1]:
+        closed = next((tag for tag in _THINKING.finditer(rest, opened.end()) if tag[1]), None)
+        return strip_thinking(rest[closed.end() :].lstrip()) if closed else text
+    tags = list(_THINKING.finditer(text))
+    if len(tags) == 1 and tags[0][1] and text[tags[0].end() :].startswith("\n"):
+        return text[tags[0].end() :].lstrip()
+    return text
+
+
+def stands_alone(text: str, found: Found) -> bool:
+    """Whether an object is the judge's own word: at the start of its line or after a colon, and not quoted."""
+    line = text[text.rfind("\n", 0, found.start) + 1 : found.start]
+    return _BEFORE.search(line) is not None and not line.lstrip().startswith(">")
+
+
+def is_known(members: Members) -> bool:
+    """Whether any of the keys is one that a judge uses."""
+    return any(key in _KNOWN for key, _ in members)
+
+
+def _unquoted(text: str) -> str:
+    """Undo what some servers do: the whole reply as one JSON string, once or twice, or with its quotes escaped."""
+    text = text.strip("\ufeff\u200b \t\r\n")
+    for _ in range(2):
+        try:
+            value = json.loads(text) if text.startswith('"') else None
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, str):
+            break
+        text = value.strip()
+    return text.replace('\\"', '"') if text.startswith('{\\"') and text.endswith("}") else text
+
+
+def _after_thinking(text: str) -> tuple[str, Scan]:
+    """The reply without what was thought before it.  A tag inside a JSON string is a word like any other.
+
+    Where the tag is never closed, the reply is what the text ends with, if that is an object.
+    """
+    scan = find_objects(text)
+    inside = [(found.start, found.end) for found in scan.objects if found.exact]
+    tags = [tag for tag in _THINKING.finditer(text) if not any(start < tag.start() < end for start, end in inside)]
+    closing = [tag for tag in tags if tag[1]]
+    if closing:
+        text = text[closing[-1].end() :].strip()
+        return text, find_objects(text)
+    if not tags or tags[0].start():
+        return text, scan
+    last = scan.objects[-1] if scan.objects else None
+    if last is None or not last.sure or text[last.end :].strip("` \t\r\n"):
+        return "", Scan(())
+    text = text[last.start :]
+    return text, find_objects(text)
+
+
+def _flat(members: Members, depth: int = 3) -> Members:
+    flat = Members()
+    for key, value in members:
+        name = snake(key)
+        inner = _inner(value) if name in _WRAPPERS and depth else None
+        if inner is None:
+            flat.append((name, value))
+        else:
+            flat.extend(_flat(inner, depth - 1))
+    return flat
+
+
+def _inner(value: Any) -> Members | None:
+    """The object that *value* is, or that it holds as JSON in a string."""
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        scan = find_objects(value.strip())
+        whole = len(scan.objects) == 1 and scan.objects[0].end == len(value.strip())
+        return scan.objects[0].members if whole else None
+    return value if isinstance(value, Members) else None
+
+
+def _without(text: str, objects: Iterable[Found]) -> str:
+    """The prose: *text* with a line break in the place of each object."""
+    pieces: list[str] = []
+    at = 0
+    for found in objects:
+        if found.start >= at:  # the elements of one array share its place
+            pieces.append(text[at : found.start])
+            at = found.end
+    return "\n".join((*pieces, text[at:]))
+
+
+def _prose(prose: str) -> Members:
+    members = Members()
+    for raw in prose.splitlines():
+        line = _LEADING.sub("", _MARKUP.sub("", raw)).strip()
+        if line and not raw.lstrip().startswith((">", "```", "~~~")):
+            members.extend(_line(line))
+    return members
+
+
+def _line(line: str) -> list[tuple[str, str]]:
+    if read_word(line, in_prose=True)[0] is not None:
+        return [("verdict", line)]
+    if (label := _LABEL.fullmatch(line)) and _key(label["key"]):
+        return []
+    if labelled := _LABELLED.fullmatch(line):
+        key = _key(labelled["key"])
+        if key in _KNOWN or (key and read_word(labelled["value"])[0] is not None):
+            return [(key, labelled["value"])]
+    found = [match["value"] or match["zh"] for match in _MID_LINE.finditer(line)]
+    return [*(("verdict", words) for words in found if read_word(words)[0] is not None), (REST, line)]
+
+
+def _key(words: str) -> str:
+    """The key that *words* name ("My final verdict"), or nothing."""
+    key = snake(words)
+    while key not in _KNOWN and key not in MAYBE and "_" in key:
+        first, _, key = key.partition("_")
+        if first not in ("my", "the", "final", "overall", "our"):
+            return ""
+    return key if key in _KNOWN or key in MAYBE else ""

@@ -1,0 +1,124 @@
+"""What a critic found: read from its reply, and sorted into what has to be mended and what has not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from reactflow.errors import ModelBehaviorError
+from reactflow.frozen import FrozenDict
+from reactflow.judging.grades import read_issues, read_share
+from reactflow.judging.reply import ISSUES, SCORES, stands_alone, take_apart
+from reactflow.progress import SIMILAR, similarity
+from reactflow.result import Issue, Judgement
+from reactflow.workflows.critic_wording import CriticWording
+from reactflow.workflows.reply import Reply
+
+REVIEW_SCHEMA: Mapping[str, Any] = FrozenDict(
+    type="object",
+    properties={
+        "issues": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "category": {"type": "string"},
+                    "snippet": {"type": "string"},
+                    "suggestion": {"type": "string"},
+                    "severity": {"type": "integer", "enum": [1, 2, 3, 4, 5]},
+                },
+                "required": ["category", "snippet", "suggestion", "severity"],
+                "additionalProperties": False,
+            },
+        },
+        "overall_score": {"type": "integer"},
+    },
+    required=["issues", "overall_score"],
+    additionalProperties=False,
+)
+"""The form of a review, for models that can be held to one."""
+
+MINOR = 2
+"""The severity up to which an issue that was not there in an earlier round does not keep the loop alive."""
+
+_UNNAMED_SEVERITY = 4  # of what an evaluator rejects without naming an issue
+
+
+def read_review(reply: Reply) -> Judgement:
+    """Read what a critic wrote.  ``passed`` is True where it found no issue at all.
+
+    Of several objects with issues all issues count, so that one quoted from the text cannot hide the critic's own.
+
+    Raises:
+        ModelBehaviorError: No list of issues can be read, or the reply was cut off.
+    """
+    if isinstance(reply.value, Judgement):
+        return _of_evaluator(reply.value)
+    if reply.flaw is not None:
+        raise ModelBehaviorError(f"The reply was not whole ({reply.flaw}).")
+    said = take_apart(reply.text)
+    if said.damage >= 0 or not all(found.sure for found, _ in said.objects):
+        raise ModelBehaviorError("A JSON object in it is cut off or damaged.")
+    reviews = [dict(members) for found, members in said.objects if stands_alone(said.text, found)]
+    reviews = [each for each in reviews if isinstance(_first(each, ISSUES), list)]
+    if not reviews:
+        raise ModelBehaviorError('There is no JSON object with a list of "issues".')
+    issues: dict[Issue, None] = {}
+    flags: dict[str, None] = {}
+    for review in reviews:
+        some, odd = read_issues(_first(review, ISSUES))
+        issues |= dict.fromkeys(some)
+        flags |= dict.fromkeys(odd)
+    score, odd_score = _score(_first(reviews[-1], SCORES))
+    if odd_score is not None:
+        flags[odd_score] = None
+    return Judgement(not issues, score=score, issues=tuple(issues), flags=tuple(flags))
+
+
+def _first(given: Mapping[str, Any], keys: Iterable[str]) -> Any:
+    return next((given[key] for key in keys if key in given), None)
+
+
+def _score(value: Any) -> tuple[float | None, str | None]:
+    """``overall_score``, 0 to 100, as a share; a fraction below 1 is taken for one already."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = f"{value}%"
+    return read_share(value, "overall_score")
+
+
+def _of_evaluator(judgement: Judgement) -> Judgement:
+    if judgement.passed or judgement.issues:
+        return judgement
+    named = Issue(judgement.feedback or "It was rejected without a reason.", severity=_UNNAMED_SEVERITY)
+    return Judgement(False, judgement.feedback, judgement.score, judgement.confidence, (named,))
+
+
+def to_mend(issues: Iterable[Issue], earlier: Sequence[Issue] | None, threshold: int) -> tuple[Issue, ...]:
+    """The issues worth a revision, the worst first.
+
+    Args:
+        issues: What the critic found.
+        earlier: What it found in earlier rounds; None in the first.  After that a new issue counts only above
+            :data:`MINOR`, because a critic can go on finding trifles for ever.
+        threshold: The least severity that counts.
+    """
+
+    def counts(issue: Issue) -> bool:
+        old = earlier is None or issue.severity > MINOR or any(_same(issue, other) for other in earlier)
+        return issue.severity >= threshold and old
+
+    return tuple(sorted(filter(counts, issues), key=lambda issue: -issue.severity))
+
+
+def _same(issue: Issue, other: Issue) -> bool:
+    """Whether two rounds speak of one problem: about the same words, or where no words are named, in the same ones."""
+    if issue.snippet and other.snippet:
+        return issue.snippet == other.snippet
+    return similarity(issue.description, other.description) > SIMILAR
+
+
+def fix_line(said: CriticWording, issue: Issue) -> str:
+    """One issue as a line: ``- [severity 4, category] words -> what to write instead``."""
+    kind = f"severity {issue.severity}" + (f", {issue.category}" if issue.category else "")
+    words = issue.snippet or said.no_words
+    return f"- [{kind}] {words} -> {issue.suggestion or issue.description}"

@@ -1,0 +1,271 @@
+import asyncio
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from reactflow.errors import ConfigurationError
+from reactflow.judge import Draft, Evaluator
+from reactflow.judging.evaluators import CommandEvaluator
+from reactflow.messages import UserMessage
+from reactflow.model import ChatRequest, Run
+from reactflow.result import Judgement
+from reactflow.threads import run_in_thread
+
+PYTHON = sys.executable
+
+
+def draft_of(text="hello", question="Say hello."):
+    return Draft(question, text, "", ChatRequest(messages=(), run=Run(UserMessage(question))))
+
+
+def script(code, *arguments, **settings):
+    return CommandEvaluator([PYTHON, "-c", code, *arguments], **settings)
+
+
+async def test_exit_code_0_passes():
+    evaluator = script("import sys; sys.exit(open(sys.argv[1]).read() != 'hello')", "{file}")
+
+    assert await evaluator.evaluate(draft_of("hello")) == Judgement(True)
+    assert (await evaluator.evaluate(draft_of("bye"))).passed is False
+
+
+async def test_the_real_output_is_the_feedback():
+    evaluator = script("import sys; print('expected 2'); print('got 3', file=sys.stderr); sys.exit(3)")
+
+    judgement = await evaluator.evaluate(draft_of())
+
+    assert judgement.passed is False
+    assert judgement.feedback.startswith(f"The check `{PYTHON} -c 'import sys;")
+    assert "` failed with exit code 3. The end of its output:\n\n" in judgement.feedback
+    assert sorted(judgement.feedback.split("\n\n")[1].split("\n")) == ["expected 2", "got 3"]
+
+
+async def test_the_feedback_follows_the_language_of_the_question():
+    judgement = await script("exit(1)").evaluate(draft_of(question="写一个函数"))
+
+    assert judgement.feedback.endswith("失败，退出码 1。输出的结尾：\n\n（没有输出）")
+
+
+async def test_a_test_suite_beside_the_answer_is_run_on_its_code():
+    evaluator = CommandEvaluator(
+        [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_default_fixture_loop_scope=function"],
+        filename="answer.py",
+        code_language="python",
+        files={"test_answer.py": "from answer import add\n\ndef test_add():\n    assert add(2, 3) == 5\n"},
+    )
+
+    wrong = await evaluator.evaluate(draft_of("Sure:\n```python\ndef add(a, b):\n    return a - b\n```\nDone."))
+    right = await evaluator.evaluate(draft_of("Sure:\n```python\ndef add(a, b):\n    return a + b\n```\nDone."))
+
+    assert "assert -1 == 5" in wrong.feedback
+    assert right == Judgement(True)
+
+
+async def test_nothing_to_check_is_no_pass():
+    judgement = await script("exit(5)").evaluate(draft_of())
+
+    assert judgement.passed is False
+    assert "found nothing to run (exit code 5)" in judgement.feedback
+    assert judgement.flags == ("No check ran, so the draft is not known to be right.",)
+
+
+async def test_which_codes_mean_that_nothing_was_checked_can_be_told():
+    assert (await script("exit(5)", no_check_codes=()).evaluate(draft_of())).flags == ()
+    assert (await script("exit(0)", no_check_codes=[0]).evaluate(draft_of())).passed is False
+
+
+async def test_the_draft_can_go_to_standard_input():
+    evaluator = script("import sys; sys.exit(sys.stdin.buffer.read().decode() != '晴 ' * 100_000)", input="stdin")
+
+    assert await evaluator.evaluate(draft_of("晴 " * 100_000)) == Judgement(True)
+
+
+async def test_a_command_that_never_reads_its_input_does_not_hang():
+    assert await script("pass", input="stdin").evaluate(draft_of("x" * 1_000_000)) == Judgement(True)
+
+
+async def test_without_standard_input_the_command_reads_nothing():
+    assert await script("import sys; sys.exit(sys.stdin.read() != '')").evaluate(draft_of()) == Judgement(True)
+
+
+async def test_files_are_written_as_they_are():
+    code = "import sys; sys.exit([open(name, 'rb').read() for name in ('a/b.txt', 'answer.txt')] != [b'x\\r\\n', b'?'])"
+    evaluator = script(code, files={"a/b.txt": "x\r\n"})
+
+    assert await evaluator.evaluate(draft_of("\ud800")) == Judgement(True)
+
+
+async def test_endless_output_is_bounded_and_its_end_is_kept():
+    evaluator = script("print('x' * 5_000_000); print('the end'); exit(1)", max_output_chars=100)
+
+    output = (await evaluator.evaluate(draft_of())).feedback.split("\n\n")[1]
+
+    assert output == "…" + "x" * 91 + "\nthe end"
+
+
+async def test_colours_control_characters_and_temporary_paths_are_left_out():
+    code = """
+import os
+print("\\x1b[31mred\\x1b[0m\\x00", os.path.realpath("answer.txt"), os.getcwd(), "\\x1b]0;title\\x07end")
+exit(1)
+"""
+
+    output = (await script(code).evaluate(draft_of())).feedback.split("\n\n")[1]
+
+    assert output == "red answer.txt . end"
+
+
+async def test_a_program_that_is_killed_is_named_with_its_signal():
+    judgement = await script("import os; os.kill(os.getpid(), 11)").evaluate(draft_of())
+
+    assert "was ended by signal 11" in judgement.feedback
+
+
+async def test_the_time_is_limited():
+    started = time.monotonic()
+
+    judgement = await script("print('begun', flush=True); import time; time.sleep(60)", timeout_s=0.5).evaluate(
+        draft_of()
+    )
+
+    assert time.monotonic() - started < 5
+    assert judgement.passed is False
+    assert "did not end within 0.5 seconds. The end of its output:\n\nbegun" in judgement.feedback
+    assert judgement.flags == ("The check did not end within 0.5 seconds.",)
+
+
+GRANDCHILD = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+open(sys.argv[1], "w").write(str(child.pid))
+time.sleep(float(sys.argv[2]))
+sys.exit(1)
+"""
+
+
+def wait_for(condition):
+    for _ in range(250):
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def is_gone(pid):
+    def dead():
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+
+    return wait_for(dead)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="looks for processes in /proc")
+async def test_nothing_is_left_behind_when_the_time_is_up(tmp_path):
+    await script(GRANDCHILD, str(tmp_path / "pid"), "60", timeout_s=1).evaluate(draft_of())
+
+    assert is_gone((tmp_path / "pid").read_text())
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="looks for processes in /proc")
+async def test_nothing_is_left_behind_when_the_command_ends_before_its_children(tmp_path):
+    started = time.monotonic()
+
+    judgement = await script(GRANDCHILD, str(tmp_path / "pid"), "0").evaluate(draft_of())
+
+    assert "exit code 1" in judgement.feedback
+    assert time.monotonic() - started < 5
+    assert is_gone((tmp_path / "pid").read_text())
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="looks for processes in /proc")
+async def test_nothing_is_left_behind_after_a_cancel(tmp_path):
+    task = asyncio.create_task(script(GRANDCHILD, str(tmp_path / "pid"), "60").evaluate(draft_of()))
+    await run_in_thread(lambda: wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text()))
+
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert is_gone((tmp_path / "pid").read_text())
+
+
+async def test_a_process_that_left_the_group_cannot_hold_the_evaluator(tmp_path):
+    code = GRANDCHILD.replace('time.sleep(60)"])', 'time.sleep(8)"], start_new_session=True)')
+    started = time.monotonic()
+
+    await script(code, str(tmp_path / "pid"), "0").evaluate(draft_of())
+
+    assert time.monotonic() - started < 5
+    os.kill(int((tmp_path / "pid").read_text()), 9)
+
+
+async def test_the_temporary_directory_is_removed(tmp_path):
+    await script("import os, sys; open(sys.argv[1], 'w').write(os.getcwd())", str(tmp_path / "cwd")).evaluate(
+        draft_of()
+    )
+
+    folder = (tmp_path / "cwd").read_text()
+    assert "reactflow-" in folder
+    assert Path(folder).name not in os.listdir(Path(folder).parent)
+
+
+async def test_it_can_run_elsewhere(tmp_path):
+    (tmp_path / "rules.txt").write_text("hello")
+    evaluator = script(
+        "import sys; sys.exit(open('rules.txt').read() != open(sys.argv[1]).read())", "{file}", cwd=tmp_path
+    )
+
+    assert await evaluator.evaluate(draft_of("hello")) == Judgement(True)
+
+
+async def test_secrets_of_this_process_are_not_handed_on(monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", "secret")
+    code = "import os; exit('SOME_API_KEY' in os.environ or os.environ['MODE'] != 'test' or not os.environ['PATH'])"
+
+    assert await script(code, env={"MODE": "test"}).evaluate(draft_of()) == Judgement(True)
+
+
+async def test_many_commands_run_side_by_side():
+    judgements = await asyncio.gather(*(script("exit(0)").evaluate(draft_of()) for _ in range(5)))
+
+    assert judgements == [Judgement(True)] * 5
+
+
+async def test_a_program_that_is_not_there_is_the_users_mistake():
+    with pytest.raises(ConfigurationError, match="cannot start 'no-such-program-here -q'"):
+        await CommandEvaluator(["no-such-program-here", "-q"]).evaluate(draft_of())
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"command": "pytest -q"}, "give program and arguments as a list"),
+        ({"command": []}, "give program and arguments as a list"),
+        ({"command": ["pytest", 1]}, "give program and arguments as a list"),
+        ({"timeout_s": 0}, "timeout_s=0"),
+        ({"timeout_s": True}, "timeout_s=True"),
+        ({"timeout_s": float("nan")}, "timeout_s=nan"),
+        ({"max_output_chars": 1.5}, "max_output_chars=1.5"),
+        ({"input": "pipe"}, "input='pipe'"),
+        ({"command": ["cat", "{file}"], "input": "stdin"}, "writes no file"),
+        ({"filename": "../x"}, "'../x' is not a file name"),
+        ({"filename": ""}, "'' is not a file name"),
+        ({"files": {"/etc/x": ""}}, "'/etc/x' is not a file name"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_named(settings, words):
+    with pytest.raises(ConfigurationError, match=re.escape(words)):
+        CommandEvaluator(**{"command": ["true"], **settings})
+
+
+def test_a_command_evaluator_asks_no_model():
+    evaluator = CommandEvaluator(["true"])
+
+    assert isinstance(evaluator, Evaluator)
+    assert evaluator.uses_model is False

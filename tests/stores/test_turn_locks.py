@@ -1,0 +1,99 @@
+"""Locks between processes, and what a cancel may not break in them."""
+
+import asyncio
+
+import pytest
+
+from reactflow.stores.turn_locks import FileLocks, finished, held, lock_number
+
+
+class Lock:
+    """One lock behind a slow wire."""
+
+    def __init__(self) -> None:
+        self.taken = False
+        self.asked = 0
+
+    async def try_lock(self) -> bool:
+        self.asked += 1
+        await asyncio.sleep(0.005)
+        free, self.taken = not self.taken, True
+        await asyncio.sleep(0.005)
+        return free
+
+    async def unlock(self) -> None:
+        await asyncio.sleep(0.005)
+        self.taken = False
+
+
+@pytest.mark.parametrize("pause", [0, 0.002, 0.007, 0.012, 0.03])
+async def test_a_cancel_at_any_moment_leaves_the_lock_free(pause):
+    lock = Lock()
+
+    async def hold() -> None:
+        async with held(lock.try_lock, lock.unlock):
+            await asyncio.sleep(0.01)
+
+    task = asyncio.create_task(hold())
+    await asyncio.sleep(pause)
+    task.cancel()
+    await asyncio.wait([task])
+    assert lock.taken is False
+    assert task.cancelled() or pause == 0.03
+
+
+async def test_a_waiting_turn_asks_again_until_it_is_free():
+    lock = Lock()
+    lock.taken = True
+    asyncio.get_running_loop().call_later(0.03, setattr, lock, "taken", False)
+    async with asyncio.timeout(5), held(lock.try_lock, lock.unlock):
+        assert lock.asked > 1
+    assert lock.taken is False
+
+
+async def test_work_that_must_be_finished_is_finished_before_a_cancel_goes_on():
+    done = []
+
+    async def work() -> str:
+        await asyncio.sleep(0.02)
+        done.append("work")
+        return "result"
+
+    async def failing() -> None:
+        await asyncio.sleep(0.02)
+        raise ValueError("nobody asks for this any more")
+
+    assert await finished(work()) == "result"
+    for each in (work, failing):
+        task = asyncio.create_task(finished(each()))
+        for _ in range(3):
+            await asyncio.sleep(0.002)
+            task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+    assert done == ["work", "work"]
+
+
+async def test_work_that_is_cancelled_itself_is_a_cancel():
+    async def work() -> None:
+        raise asyncio.CancelledError
+
+    task = asyncio.create_task(finished(work()))
+    await asyncio.wait([task])
+    assert task.cancelled()
+
+
+async def test_one_file_is_opened_once_in_a_process(tmp_path):
+    locks = FileLocks.of(tmp_path / "x-turns")
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert FileLocks.of(tmp_path / "link" / "x-turns") is locks
+    assert FileLocks.of(tmp_path / "y-turns") is not locks
+    assert await locks.try_lock(2**62 - 1)
+    await locks.unlock(2**62 - 1)
+    assert (tmp_path / "x-turns").stat().st_size == 0
+
+
+def test_lock_numbers_fit_and_keep_parts_apart():
+    numbers = {lock_number(b"ab", b"c"), lock_number(b"a", b"bc"), lock_number(b"abc"), lock_number(b"abc", b"")}
+    assert len(numbers) == 4
+    assert all(0 <= number < 2**62 for number in numbers)
