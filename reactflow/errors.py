@@ -52,7 +52,8 @@ class SpecError(ConfigurationError):
     """A definition of a connection, a model, a tool or an agent breaks a rule.
 
     Attributes:
-        where: The option or clause that is to blame, in lower case; ``"name"`` where it is the whole definition.
+        where: What is to blame, in lower case: an option, or ``"key ..."`` where it is not its value but itself; a
+            clause, with the name in it where it has several; ``"name"`` for the whole definition.
     """
 
     def __init__(self, message: str, *, where: str = "name") -> None:

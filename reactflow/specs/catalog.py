@@ -127,15 +127,24 @@ class Catalog:
         """What is defined of *kind*, sorted."""
         return sorted(name for each, name in self._found if each == kind)
 
-    def describe(self, kind: Kind, name: str) -> list[tuple[str, str]]:
-        """Property and value, secrets masked."""
+    def shown(self, kind: Kind, name: str) -> Definition:
+        """A definition as it may be shown: its secrets are masked.
+
+        Raises:
+            SpecError: There is none.
+        """
         found = self._definition(kind, name)
+        hidden = {key: MASK for key, value in found.options.items() if value.startswith(f"${{{VAULT}")}
+        return replace(found, options={**found.options, **hidden})
+
+    def describe(self, kind: Kind, name: str) -> list[tuple[str, str]]:
+        """Property and value, secrets masked; of an agent also the settings that hold where none is written."""
+        found = self.shown(kind, name)
         rows = [("name", found.name)]
         rows += [(key, _shown(value)) for key, value in found.clauses.items() if value]
-        rows += [(key, MASK if value.startswith(f"${{{VAULT}") else value) for key, value in found.options.items()]
+        rows += list(found.options.items())
         if kind == "agent":
-            spec = self.agent(name)
-            rows += [(key, value) for key, value in _settings(spec) if key not in found.options]
+            rows += [(key, value) for key, value in _settings(self.agent(name)) if key not in found.options]
         return [*rows, ("comment", found.comment)] if found.comment else rows
 
     def agent(self, name: str) -> AnyAgentSpec:
@@ -166,10 +175,12 @@ class Catalog:
         """
         if kind == "function":
             return self._function(name)
-        found = self._definition(cast(Kind, kind), name)
-        if kind == "connection":
-            return make_connection(found)
-        return {"model": make_model, "tool": make_tool, "agent": make_agent}[kind](found, self.find)
+        return self._make(self._definition(cast(Kind, kind), name))
+
+    def _make(self, given: Definition) -> Any:
+        if given.kind == "connection":
+            return make_connection(given)
+        return {"model": make_model, "tool": make_tool, "agent": make_agent}[given.kind](given, self.find)
 
     def _function(self, name: str) -> str:
         found = self._found.get(("function", name))
@@ -187,7 +198,7 @@ class Catalog:
     def _definition(self, kind: Kind, name: str) -> Definition:
         found = self._found.get((kind, name))
         if found is None:
-            where = {"tool": "tools", "agent": "agents"}.get(kind, kind)
+            where = {"tool": f"tools {name}", "agent": f"agents {name}"}.get(kind, kind)
             raise SpecError(f"There is no {kind} {name!r}; {near(name, self.names(kind))}.", where=where)
         return found
 
@@ -203,17 +214,10 @@ class Catalog:
             return
         if any(given.name in self._reach(name) for kind, name in given.uses() if kind == given.kind):
             raise SpecError(f"{given.title} would be a part of itself.", where="agents")
-        before, self._found[given.kind, given.name] = self._found.get((given.kind, given.name)), given
-        try:
-            spec = self.find(given.kind, given.name)
-        finally:
-            if before is None:
-                del self._found[given.kind, given.name]
-            else:
-                self._found[given.kind, given.name] = before
+        spec = self._make(given)
         for key, value in given.options.items():
             if key in ("endpoint", "api-key"):
-                resolve(value, self.secrets, self.environment, f"{given.title}: {key}")
+                resolve(value, self.secrets, self.environment, f"{given.title}: {key}", key)
         if isinstance(spec, ReflectionSpec) and spec.drafter == spec.critic:
             self.warnings.append(
                 f"{given.title}: drafter and critic are the same; an agent overlooks its own mistakes."

@@ -39,7 +39,7 @@ def read_options(given: Mapping[str, Any], what: str) -> dict[str, str]:
     for key, value in given.items():
         name = str(key).strip().lower()
         if name in found:
-            raise SpecError(f"{what}: option {name!r} is given twice; keep one of them.", where=name)
+            raise SpecError(f"{what}: option {name!r} is given twice; keep one of them.", where=f"key {name}")
         if isinstance(value, bool):
             value = str(value).lower()
         if not isinstance(value, (str, int, float)):
@@ -52,7 +52,7 @@ def check_known(options: Iterable[str], known: Collection[str], what: str) -> No
     """Raise SpecError for an option that nobody reads: most often a misspelt one, and it may hold a secret."""
     for name in options:
         if name not in known:
-            raise SpecError(f"{what} has no option {name!r}: {near(name, known)}.", where=name)
+            raise SpecError(f"{what} has no option {name!r}: {near(name, known)}.", where=f"key {name}")
 
 
 def whole(options: Mapping[str, str], name: str, default: int, what: str) -> int:
@@ -106,7 +106,9 @@ def is_reference(value: str) -> bool:
     return REFERENCE.fullmatch(value.strip()) is not None
 
 
-def resolve(text: str, secrets: Mapping[str, str], environment: Mapping[str, str], what: str) -> str:
+def resolve(
+    text: str, secrets: Mapping[str, str], environment: Mapping[str, str], what: str, where: str = "name"
+) -> str:
     """*text* with each ``${NAME}`` replaced by the secret or the environment variable of that name.
 
     Raises:
@@ -118,7 +120,8 @@ def resolve(text: str, secrets: Mapping[str, str], environment: Mapping[str, str
         if name in secrets:
             return secrets[name]
         if name not in environment:
-            raise SpecError(f"{what} needs the environment variable {name}, which is not set: export {name}=...")
+            words = f"{what} needs the environment variable {name}, which is not set: export {name}=..."
+            raise SpecError(words, where=where)
         return environment[name]
 
     return REFERENCE.sub(value_of, text)
