@@ -295,9 +295,8 @@ def _written(given: Definition) -> str:
 
 
 def _name(name: str) -> str:
-    return (
-        name if re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", name) else ".".join(f"`{part}`" for part in name.split("."))
-    )
+    bare = re.compile(r"[^\W\d]\w*")
+    return ".".join(part if bare.fullmatch(part) else f"`{part}`" for part in name.split("."))
 
 
 def _text(value: str) -> str:

@@ -24,7 +24,8 @@ create_connection: CREATE CONNECTION [if_not_exists] name (comment | with)*
 create_model: CREATE MODEL [if_not_exists] name (input | output | comment | with)*
 create_tool: CREATE TOOL [if_not_exists] name (using_function | using_connection | comment | with)*
 create_function: CREATE FUNCTION [if_not_exists] name AS reference [LANGUAGE language]
-create_agent: CREATE AGENT [if_not_exists] name (using_model | using_prompt | using_tools | using_agents | comment | with)*
+create_agent: CREATE AGENT [if_not_exists] name agent_clause*
+?agent_clause: using_model | using_prompt | using_tools | using_agents | comment | with
 
 alter: ALTER kind [if_exists] name change
 change: SET MODEL name -> set_model
@@ -95,8 +96,8 @@ def _parser() -> Any:
         def __init__(self, conf: Any) -> None:
             pass
 
-        def lex(self, data: Any) -> Iterator[Any]:
-            for token in data:
+        def lex(self, lexer_state: Any, parser_state: Any = None) -> Iterator[Any]:
+            for token in lexer_state:
                 yield lark.Token(type_of(token), token, start_pos=token.start)
 
     return lark.Lark(GRAMMAR, parser="lalr", lexer=Tokens, maybe_placeholders=False)
@@ -120,13 +121,14 @@ def parse(statement: Statement) -> Any:
 
 def _explain(statement: Statement, error: Any) -> SqlError:
     found = getattr(error, "token", None)
-    expected = set(getattr(error, "accepts", None) or getattr(error, "expected", ()))
+    expected = set(getattr(error, "accepts", None) or getattr(error, "expected", None) or ())
     if found is None or found.type == "$END":
         last = statement.tokens[-1]
         return statement.error(f"The statement ends too early; {_wanted(expected)} is missing.", last.end)
     token: Token = found.value
-    seen = mask(statement.script)[token.start : token.end]  # it may be a secret in the wrong quotes
-    return statement.error(_advice(Token(token.kind, seen, token.start), expected), token.start)
+    if mask(statement.script)[token.start : token.end] != token.text:
+        return statement.error("A secret must be in single quotes: 'api-key' = '${NAME}'.", token.start)
+    return statement.error(_advice(token, expected), token.start)
 
 
 def _advice(token: Token, expected: set[str]) -> str:
