@@ -56,8 +56,8 @@ class Outcome:
         status: Out of the closed set; the exact reason is in *metadata*.
         response: The answer; of ``MAX_ITERATIONS`` the last draft, which nobody approved; of ``FAILED`` None.
         metadata: ``stop_reason``, ``approved``, ``iterations``, ``model_calls``, ``input_tokens``,
-            ``output_tokens``, ``cost_usd``, ``elapsed_s``, ``warnings``; of a failure ``error`` and ``error_type``, and
-            ``draft`` where there was one.  Plain values only; what is not known is left out.
+            ``output_tokens``, ``cost_usd``, ``warnings``; of a failure ``error``, ``error_type``, ``transient`` where
+            it may pass, and ``draft`` where there was one.  Plain values only; what is not known is left out.
     """
 
     status: Status
@@ -125,6 +125,9 @@ def failure(error: BaseException, *, debug: bool = False, secrets: Iterable[str]
     for secret in secrets:
         text = text.replace(secret, MASK) if secret else text
     facts: dict[str, Any] = {"error": text, "error_type": type(error).__name__}
+    root = error.__cause__ if isinstance(error, WorkflowError) and error.__cause__ is not None else error
+    if isinstance(root, (ProviderError, BudgetExceeded, TimeoutError)):
+        facts["transient"] = True  # the answers so far are good: they can be used when the row is tried again
     if isinstance(error, BudgetExceeded):
         facts["stop_reason"] = error.reason.value
     partial = getattr(error, "partial", None)
