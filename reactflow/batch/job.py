@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from reactflow.batch.calls import Listen, RowCalls, Spending
@@ -201,6 +201,13 @@ class Job:
         self.stopped = self.stopped or (limit is not None and self.settings.spending.cost_usd >= limit)
         return self.stopped
 
+    def check_money(self, rows: int) -> None:
+        """Raise JobStopped where rows were left because the money was used up after *rows* of them."""
+        if self.stopped:
+            spent, limit = self.settings.spending.cost_usd, self.settings.max_cost_usd
+            words = f"{spent:.4f} of {limit} dollars are spent after {rows} rows; start it again to go on."
+            raise JobStopped(words, reason=StopReason.COST_BUDGET)
+
 
 @dataclass(slots=True)
 class Report:
@@ -272,10 +279,7 @@ async def run_batch(
                 report.fraction = source.fraction()
                 watch(report)
         report.fraction = 1.0
-        if job.stopped:
-            spent, limit = job.settings.spending.cost_usd, job.settings.max_cost_usd
-            words = f"{spent:.4f} of {limit} dollars are spent after {report.rows} rows; start it again to go on."
-            raise JobStopped(words, reason=StopReason.COST_BUDGET)
+        job.check_money(report.rows)
     report.warnings += sink.warnings
     report.elapsed_s = time.monotonic() - started
     return report
@@ -313,6 +317,3 @@ def _as_written(row: Row, outcome: Outcome) -> dict[str, Any]:
     data = {input_name(name): value for name, value in row.record.data.items()}
     metadata = {key: value for key, value in outcome.metadata.items() if key != "transient"}
     return {**data, "status": outcome.status.value, "response": outcome.response, "metadata": metadata}
-
-
-__all__ = ["Job", "JobSettings", "JobStopped", "Report", "in_flight", "replace", "run_batch"]
