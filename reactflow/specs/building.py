@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -19,7 +20,7 @@ from reactflow.openai_model import OpenAIChatModel
 from reactflow.specs.options import near, resolve
 from reactflow.specs.steps import FailureLimit, ShortHistory
 from reactflow.specs.values import AgentSpec, AnyAgentSpec, ConnectionSpec, ModelSpec, ReflectionSpec, ToolsetSpec
-from reactflow.toolbox import Tool, as_tool
+from reactflow.toolbox import Tool, tool
 from reactflow.workflows.drafter_critic import DrafterCritic
 
 ToolServer: TypeAlias = Callable[..., Iterable[Tool]]
@@ -75,7 +76,7 @@ class Workshop:
         model = self._model(spec.model)
         return SimpleReactAgent(
             model=model,
-            tools=[tool for toolset in spec.tools for tool in self._tools(toolset)],
+            tools=[each for toolset in spec.tools for each in self._tools(toolset)],
             advisors=_advisors(spec, model),
             system_prompt="\n\n".join(part for part in (spec.model.system_prompt, spec.prompt) if part.strip()),
             react_prompt=None,  # the prompt stays the user's own
@@ -126,34 +127,40 @@ class Workshop:
 
     def _function(self, spec: ToolsetSpec) -> Tool:
         reference = spec.function or ""
-        made = as_tool(self.functions[reference] if reference in self.functions else load(reference, spec.name))
+        found = self.functions[reference] if reference in self.functions else load(reference, spec.name)
+        made = found if isinstance(found, Tool) else tool(found, name=_tool_name(spec.name))
         changes: dict[str, Any] = {
+            "name": _tool_name(spec.name),
             "timeout_s": spec.request_timeout,
             "side_effect": spec.side_effect or made.side_effect,
+            "description": spec.description or made.description,
         }
-        if spec.description:
-            changes["description"] = spec.description
         return replace(made, **changes)
 
 
-def load(reference: str, tool: str) -> Any:
+def _tool_name(name: str) -> str:
+    """What models call a tool: its own name, with ``_`` for what they do not take."""
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64]
+
+
+def load(reference: str, name: str) -> Any:
     """The object at ``module:attribute``.
 
     Raises:
         ConfigurationError: It is not there, or the module fails.
     """
     module, _, path = reference.partition(":")
-    what = f"Tool {tool!r}: function {reference!r}"
+    what = f"Tool {name!r}: function {reference!r}"
     try:
         found: Any = importlib.import_module(module)
     except Exception as error:  # user code: anything may come out
         reason = f"{type(error).__name__}: {error}"
         raise ConfigurationError(f"{what} cannot be loaded ({reason}); is its folder on PYTHONPATH?") from error
-    for name in path.split("."):
-        if not hasattr(found, name):
+    for part in path.split("."):
+        if not hasattr(found, part):
             names = [each for each in dir(found) if not each.startswith("_")]
-            raise ConfigurationError(f"{what}: {module} has no {name!r}; {near(name, names)[:300]}.")
-        found = getattr(found, name)
+            raise ConfigurationError(f"{what}: {module} has no {part!r}; {near(part, names)}.")
+        found = getattr(found, part)
     return found
 
 
@@ -161,7 +168,7 @@ def connections_of(spec: AnyAgentSpec) -> list[ConnectionSpec]:
     """Every connection that *spec* uses."""
     if isinstance(spec, ReflectionSpec):
         return connections_of(spec.drafter) + connections_of(spec.critic)
-    return [spec.model.connection, *(tool.connection for tool in spec.tools if tool.connection is not None)]
+    return [spec.model.connection, *(each.connection for each in spec.tools if each.connection is not None)]
 
 
 def _advisors(spec: AgentSpec, model: ChatModel) -> list[AnyAdvisor]:

@@ -85,7 +85,8 @@ class Catalog:
         after = self._without_secrets(given)
         self._found[kind, name] = after
         try:
-            for each in (after, *self._users(after)):
+            self._check(after)  # first: it may be a part of itself
+            for each in self._users(after):
                 self._check(each)
         except SpecError:
             self._found[kind, name] = before
@@ -225,9 +226,13 @@ class Catalog:
 
     def _reach(self, name: str) -> set[str]:
         """*name* and every agent that is a part of it."""
-        found = self._found.get(("agent", name))
-        parts = () if found is None else found.clauses.get("agents", ())
-        return {name}.union(*(self._reach(part) for part in parts))
+        reached, waiting = {name}, [name]
+        while waiting:
+            found = self._found.get(("agent", waiting.pop()))
+            parts = set(() if found is None else found.clauses.get("agents", ())) - reached
+            reached |= parts
+            waiting += parts
+        return reached
 
     def _overridden(self, given: Definition) -> Definition:
         changes = {}

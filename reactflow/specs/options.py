@@ -24,9 +24,9 @@ MASK = "******"
 def near(word: str, known: Collection[str]) -> str:
     """A hint at what *word* may have meant, and what there is; ends without a full stop."""
     close = get_close_matches(word, sorted(known), n=3, cutoff=0.6)
-    meant = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
-    listed = ", ".join(sorted(known)) or "none"
-    return f"{meant}There is: {listed}" if meant else f"there is: {listed}"
+    more = f", and {len(known) - 20} more" if len(known) > 20 else ""
+    listed = ", ".join(sorted(known)[:20]) + more or "none"
+    return f"did you mean {' or '.join(map(repr, close))}? There is: {listed}" if close else f"there is: {listed}"
 
 
 def read_options(given: Mapping[str, Any], what: str) -> dict[str, str]:
