@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +17,9 @@ from reactflow.batch.journal import readable
 from reactflow.batch.rows import as_text
 from reactflow.batch.sources import arrow, format_of
 from reactflow.errors import ConfigurationError, StoreError
+
+if sys.platform != "win32":
+    import fcntl
 
 RESULT: Final = ("status", "response", "metadata")
 """The columns that are added to those of the input; an input column of such a name becomes ``input_...``."""
@@ -59,13 +63,10 @@ class Sink:
         if not self.path.parent.is_dir():
             raise ConfigurationError(f"There is no folder {self.path.parent}; make it first.")
         try:
-            self._file = os.fdopen(os.open(self.part, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
-            _lock(self._file)
-            self._file.truncate()
+            self._file = _locked(self.part)
         except BlockingIOError as error:
-            raise ConfigurationError(
-                f"Another job is writing {self.path}; wait for it, or name another file."
-            ) from error
+            words = f"Another job is writing {self.path}; wait for it, or name another file."
+            raise ConfigurationError(words) from error
         except OSError as error:
             raise ConfigurationError(f"{self.part} cannot be written: {error.strerror}.") from error
         self._writer = self._make(self._file)
@@ -100,12 +101,17 @@ class Sink:
                 os.replace(self.part, self.path)
 
 
-def _lock(file: IO[bytes]) -> None:
+def _locked(path: Path) -> IO[bytes]:
+    """The file at *path*, empty, and nobody else's until it is closed."""
+    file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
     try:
-        import fcntl
-    except ImportError:  # not on Windows
-        return
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if sys.platform != "win32":
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file.truncate()
+    except BaseException:
+        file.close()
+        raise
+    return file
 
 
 class JsonWriter:

@@ -8,8 +8,9 @@ import io
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final, Protocol
+from typing import IO, Any, Final, Protocol, cast
 
 from reactflow.batch.rows import Record
 from reactflow.errors import ConfigurationError
@@ -88,9 +89,14 @@ class _Bytes:
             self._done = min(1.0, self._raw.tell() / self._size)
         return self._done
 
-    def _open(self) -> IO[bytes]:
-        self._raw = self._path.open("rb")
-        return gzip.GzipFile(fileobj=self._raw) if self._path.suffix == ".gz" else self._raw  # type: ignore[return-value]
+    @contextmanager
+    def _open(self) -> Iterator[IO[bytes]]:
+        with self._path.open("rb") as self._raw:
+            if self._path.suffix != ".gz":
+                yield self._raw
+                return
+            with gzip.GzipFile(fileobj=self._raw) as unpacked:
+                yield cast(IO[bytes], unpacked)
 
 
 class JsonLines(_Bytes):
