@@ -24,12 +24,13 @@ from reactflow.errors import (
     ToolError,
     WorkflowError,
 )
+from reactflow.events import Emit, Event, RunFinished, TextDelta
 from reactflow.judge import Draft, Evaluator, LLMJudge
 from reactflow.judging.evaluators import CommandEvaluator, SchemaEvaluator
 from reactflow.memory import ChatMemory, InMemoryStore, WindowChatMemory
 from reactflow.memory_windows import SummarisingChatMemory, TokenWindowChatMemory
 from reactflow.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, Usage, UserMessage
-from reactflow.model import ChatModel, ChatRequest, ChatResponse, ToolSpec
+from reactflow.model import ChatModel, ChatRequest, ChatResponse, Run, ToolSpec, ask
 from reactflow.reflection import ReflectionAgent
 from reactflow.result import AgentResult, Issue, Judgement, Reflection, StopReason
 from reactflow.stores import open_store
@@ -67,7 +68,9 @@ __all__ = [
     "Draft",
     "DrafterCritic",
     "DuplicateToolError",
+    "Emit",
     "Evaluator",
+    "Event",
     "Handler",
     "InMemoryStore",
     "Issue",
@@ -88,6 +91,8 @@ __all__ = [
     "ReflectionAdvisor",
     "ReflectionAgent",
     "RetryAdvisor",
+    "Run",
+    "RunFinished",
     "SafeGuardAdvisor",
     "SchemaEvaluator",
     "SimpleReactAgent",
@@ -95,6 +100,7 @@ __all__ = [
     "StoreError",
     "SummarisingChatMemory",
     "SystemMessage",
+    "TextDelta",
     "TokenWindowChatMemory",
     "Tool",
     "ToolAdvisor",
@@ -112,6 +118,7 @@ __all__ = [
     "WorkflowResult",
     "__version__",
     "advisor",
+    "ask",
     "open_store",
     "reflect_with_budget",
     "tool",

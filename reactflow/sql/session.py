@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from reactflow.batch.job import Job, JobSettings, Report, in_flight
-from reactflow.doors import run_blocking
+from reactflow.background import run_blocking
 from reactflow.frozen import EMPTY
 from reactflow.specs.building import Workshop
 from reactflow.specs.catalog import Catalog
