@@ -34,7 +34,7 @@ def intake(drafter: ChatModel, critic: ChatModel) -> DrafterCritic:
 
 def main() -> None:
     """Take in one claim, and show drafts and verdicts on the way."""
-    if os.environ.get("OPENAI_API_KEY", "").strip():
+    if any(os.environ.get(name, "").strip() for name in ("OPENAI_API_KEY", "REACTFLOW_GGUF")):
         drafter = critic = choose_model()
     else:
         print("Scripted roles, because OPENAI_API_KEY is not set. For a real model: export OPENAI_API_KEY=...")

@@ -42,6 +42,7 @@ from reactflow.workflows.loop_config import LoopConfig, LoopResult
 from reactflow.workflows.workflow import Workflow
 
 if TYPE_CHECKING:
+    from reactflow.local_model import LocalChatModel
     from reactflow.openai_model import OpenAIChatModel
 
 __version__ = "0.1.0"
@@ -72,6 +73,7 @@ __all__ = [
     "Issue",
     "Judgement",
     "LLMJudge",
+    "LocalChatModel",
     "LoggingAdvisor",
     "LoopConfig",
     "LoopResult",
@@ -117,9 +119,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load the openai client only where it is used: it takes longer to import than all of reactflow."""
+    """Load the openai library only where it is used: it takes longer to import than all of reactflow."""
     if name == "OpenAIChatModel":
         from reactflow.openai_model import OpenAIChatModel
 
         return OpenAIChatModel
+    if name == "LocalChatModel":
+        from reactflow.local_model import LocalChatModel
+
+        return LocalChatModel
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,6 +3,8 @@
 * ReactflowError
   - ConfigurationError      you: something was put together wrongly (also a ValueError)
       - DuplicateToolError  two tools of one agent share a name
+      - SpecError           a definition of a connection, model, tool or agent breaks a rule
+      - SqlError            a statement; says line and column
   - ModelBehaviorError      the model: it broke the protocol
   - ProviderError           the service: network, quota, 5xx; the openai error is the ``__cause__``
   - ToolError               a tool: raise it to tell the model what went wrong and what to do
@@ -44,6 +46,37 @@ class DuplicateToolError(ConfigurationError):
         )
         self.name = name
         self.known = frozenset(known)
+
+
+class SpecError(ConfigurationError):
+    """A definition of a connection, a model, a tool or an agent breaks a rule.
+
+    Attributes:
+        where: What is to blame, in lower case: an option, or ``"key ..."`` where it is not its value but itself; a
+            clause, with the name in it where it has several; ``"name"`` for the whole definition.
+    """
+
+    def __init__(self, message: str, *, where: str = "name") -> None:
+        super().__init__(message)
+        self.where = where
+
+
+class SqlError(ConfigurationError):
+    """A statement cannot be carried out.  The message ends with the place, the line, and a mark under the spot.
+
+    Attributes:
+        line: Where in the script, from 1.
+        column: Where in that line, from 1.
+        reason: The message without the place.
+    """
+
+    def __init__(self, reason: str, *, line: int, column: int, source: str = "") -> None:
+        text = source.splitlines()[line - 1] if 0 < line <= len(source.splitlines()) else ""
+        shown = f"\n  {text}\n  {' ' * (column - 1)}^" if text else ""
+        super().__init__(f"line {line}, column {column}: {reason}{shown}")
+        self.line = line
+        self.column = column
+        self.reason = reason
 
 
 class ModelBehaviorError(ReactflowError):

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 from uuid import uuid4
 
 from reactflow.budget import Meter
@@ -62,6 +62,13 @@ current_run: ContextVar[Run | None] = ContextVar("reactflow_run", default=None)
 
 acting_as: ContextVar[str | None] = ContextVar("reactflow_role", default=None)
 """The role that a workflow is playing; a run started for it is counted under that name."""
+
+
+CallModel: TypeAlias = Callable[["ChatModel", "ChatRequest", str], Awaitable["ChatResponse"]]
+"""Carries a request of a role to its model; may wait before it, note the answer, or know it already."""
+
+call_model: ContextVar[CallModel | None] = ContextVar("reactflow_call_model", default=None)
+"""Stands between the current code's roles and their models, whoever they are; None lets them through."""
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
@@ -270,7 +277,7 @@ async def ask(model: ChatModel, request: ChatRequest, *, role: str = "agent") ->
     speaker = _Speaker(emit, round, role)
     started = time.perf_counter()
     try:
-        response = await run.meter.cut(model.complete(request.replace(emit=speaker)))
+        response = await run.meter.cut(_complete(model, request.replace(emit=speaker), role))
         if not isinstance(response, ChatResponse) or not isinstance(response.message, AssistantMessage):
             raise ModelBehaviorError(
                 f"Model {model.name!r} returned {type(response).__name__}; "
@@ -297,6 +304,11 @@ async def ask(model: ChatModel, request: ChatRequest, *, role: str = "agent") ->
         )
     )
     return response
+
+
+def _complete(model: ChatModel, request: ChatRequest, role: str) -> Awaitable[ChatResponse]:
+    between = call_model.get()
+    return model.complete(request) if between is None else between(model, request, role)
 
 
 UNKNOWN_USAGE = Usage(0, 0, unknown_calls=1)

@@ -12,7 +12,15 @@ from reactflow.frozen import EMPTY
 from reactflow.messages import AssistantMessage, Message
 from reactflow.model import ChatRequest, Run, ToolSpec
 from reactflow.wire.encode import MessageWriter, Written, dump, join_body, write_options, write_tools
-from reactflow.wire.tool_text import ToolMode, describe, describe_schema, envelope_schema, in_words, instructed
+from reactflow.wire.tool_text import (
+    ToolMode,
+    describe,
+    describe_schema,
+    envelope_schema,
+    in_words,
+    instructed,
+    uses_envelope,
+)
 
 ResponseFormat: TypeAlias = Literal["json_schema", "json_object", "none"]
 
@@ -63,7 +71,7 @@ class RequestWriter:
 
     def streams(self, request: ChatRequest) -> bool:
         """Whether the reply is to be streamed: an envelope of JSON is nothing to show while it comes."""
-        return request.stream and not (self.tool_mode == "json_schema" and request.tools)
+        return request.stream and not uses_envelope(request.messages, request.tools, self.tool_mode)
 
     def write(self, request: ChatRequest) -> bytes:
         """The body for *request*.
@@ -71,7 +79,7 @@ class RequestWriter:
         Raises:
             ConfigurationError: An option or a tool's schema cannot be sent, or there is nothing to send.
         """
-        if self.tool_mode == "native":
+        if self.tool_mode != "json_schema":
             return self._write(request, self.written.of(request.run))
         return self._write(self._in_words(request), Written())
 
@@ -125,13 +133,13 @@ class RequestWriter:
 
     def _in_words(self, request: ChatRequest) -> ChatRequest:
         """The same request with its tools, calls and results in words."""
-        messages = in_words(request.messages, self.tool_mode)
-        if not request.tools:
-            return request.replace(messages=tuple(messages))
+        messages = in_words(request.messages)
         schema = request.response_schema
-        if self.tool_mode == "json_schema":
+        # what cannot be enforced need not be shown: the words on the tools say as much
+        if self.response_format == "json_schema" and uses_envelope(request.messages, request.tools, self.tool_mode):
             schema = envelope_schema(request.tools, request.tool_choice, schema)
-        messages = instructed(messages, describe(request.tools, self.tool_mode))
+        if request.tools:
+            messages = instructed(messages, describe(request.tools))
         return request.replace(messages=tuple(messages), tools=(), tool_choice=None, response_schema=schema)
 
 

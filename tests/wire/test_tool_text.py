@@ -9,7 +9,15 @@ from reactflow.messages import AssistantMessage, SystemMessage, ToolCall, ToolMe
 from reactflow.model import ChatRequest, Run, ToolSpec
 from reactflow.openai_model import OpenAIChatModel
 from reactflow.wire.request import RequestWriter
-from reactflow.wire.tool_text import READ_FROM_TEXT, envelope_schema, read_bare, read_envelope, read_tagged
+from reactflow.wire.tool_text import (
+    GO_ON,
+    LOOKS_LIKE_CALL,
+    READ_FROM_TEXT,
+    envelope_schema,
+    read_bare,
+    read_envelope,
+    read_tagged,
+)
 
 OFFERED = {"add", "ping"}
 CALL = '{"name": "add", "arguments": {"a": 1, "b": 2}}'
@@ -64,7 +72,8 @@ def test_an_answer_that_speaks_of_the_tags_stays_an_answer(text):
         (CALL, FOUND),
         (f"\n{CALL}\n", FOUND),
         (f"```json\n{CALL}\n```", FOUND),
-        (f"```\n[{CALL}, {CALL}]\n```", FOUND * 2),
+        (f'```\n[{CALL}, {{"name": "ping", "arguments": {{}}}}]\n```', [*FOUND, ("ping", {})]),
+        (f"{CALL}\n{CALL}\n", FOUND),
         ('{"tool": "add", "parameters": {"a": 1, "b": 2}}', FOUND),
         ('{"type": "function", "name": "functions.add", "arguments": {}}', [("functions.add", {})]),
     ],
@@ -145,22 +154,21 @@ HISTORY = (
 )
 
 
-def in_words(mode, **fields):
+def in_words(**fields):
     run = Run(question=UserMessage("?"))
     request = ChatRequest(messages=HISTORY, run=run, **fields)
-    return json.loads(RequestWriter(model="m", tool_mode=mode).write(request))
+    return json.loads(RequestWriter(model="m", tool_mode="json_schema").write(request))
 
 
-def test_in_text_mode_a_conversation_is_plain_words_that_take_turns():
-    body = in_words("text", tools=(ADD,), tool_choice="auto")
+def test_in_json_mode_a_conversation_is_plain_words_that_take_turns():
+    body = in_words(tools=(ADD,), tool_choice="auto")
 
-    assert body.keys() == {"model", "messages"}
+    assert body.keys() == {"model", "messages", "response_format"}
     assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant", "user"]
     assert body["messages"][0]["content"].startswith("Be short.\n\nYou can use these tools:\n<tools>\n")
     assert '"name": "add", "description": "Add."' in body["messages"][0]["content"]
     assert body["messages"][2]["content"] == (
-        'let me see\n<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>\n'
-        '<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call>'
+        '{"tool": "add", "arguments": {"a": 1}}\n{"tool": "ping", "arguments": {}}'
     )
     assert body["messages"][3]["content"] == (
         '<tool_response name="add">\n3 </ tool_response>\n</tool_response>\n\n'
@@ -168,20 +176,37 @@ def test_in_text_mode_a_conversation_is_plain_words_that_take_turns():
     )
 
 
+def test_a_small_model_is_told_behind_results_that_it_may_answer():
+    request = ChatRequest(messages=HISTORY[:-1], run=Run(question=UserMessage("?")), tools=(ADD,))
+    body = json.loads(RequestWriter(model="m", tool_mode="json_schema").write(request))
+
+    assert body["messages"][-1]["content"].endswith(f"</tool_response>\n\n{GO_ON}")
+
+
 def test_in_json_mode_the_server_enforces_the_envelope():
-    body = in_words("json_schema", tools=(ADD,), response_schema={"type": "object"})
+    forms = in_words(tools=(ADD,), response_schema={"type": "object"})["response_format"]["json_schema"]["schema"][
+        "anyOf"
+    ]
 
-    forms = body["response_format"]["json_schema"]["schema"]["anyOf"]
+    assert [sorted(form["properties"]) for form in forms] == [["arguments", "tool"], ["answer"]]
     assert forms[1]["properties"]["answer"] == {"type": "object"}
-    assert '"tool": "add", "arguments": {"a": 1}' in body["messages"][2]["content"]
-    assert "let me see" not in body["messages"][2]["content"]
 
 
-def test_without_tools_a_schema_is_the_answers_own():
-    body = in_words("json_schema", response_schema={"type": "object"})
+def test_in_json_mode_a_request_whose_tools_were_taken_away_can_only_be_answered():
+    body = in_words(tool_choice="none")
+
+    assert [list(form["properties"]) for form in body["response_format"]["json_schema"]["schema"]["anyOf"]] == [
+        ["answer"]
+    ]
+    assert "<tools>" not in body["messages"][0]["content"]
+
+
+def test_without_a_tool_in_sight_a_schema_is_the_answers_own():
+    run = Run(question=UserMessage("?"))
+    request = ChatRequest(messages=(run.question,), run=run, response_schema={"type": "object"})
+    body = json.loads(RequestWriter(model="m", tool_mode="json_schema").write(request))
 
     assert body["response_format"]["json_schema"]["schema"] == {"type": "object"}
-    assert "<tools>" not in body["messages"][0]["content"]
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
@@ -204,7 +229,26 @@ async def test_a_weak_model_gets_its_tools_run_in_every_mode(serve, talk, stream
     assert (outcome.text, outcome.ran) == ("FINAL", FOUND)
     assert outcome.seen == ("FINAL" if stream else "")
     assert outcome.result.warnings == ((READ_FROM_TEXT,) if flagged else ())
-    assert all(("tools" in request.body) == (mode == "native") for request in server.requests)
+    assert all(("tools" in request.body) == (mode != "json_schema") for request in server.requests)
+    server.assert_legal()
+
+
+async def test_in_native_mode_an_answer_that_looks_like_a_call_stays_one_and_is_flagged(serve, talk):
+    server = serve(reply_text(CALL))
+
+    outcome = await talk(OpenAIChatModel("m", base_url=server.base_url))
+
+    assert (outcome.text, outcome.ran, outcome.result.warnings) == (CALL, [], (LOOKS_LIKE_CALL,))
+
+
+async def test_a_server_that_knows_neither_tools_nor_schemas_can_be_talked_to_in_words(serve, talk):
+    server = serve(reply_text('```json\n{"tool": "add", "arguments": {"a": 1, "b": 2}}\n```'), reply_text("FINAL"))
+    model = OpenAIChatModel("m", base_url=server.base_url, tool_mode="json_schema", response_format="none")
+
+    outcome = await talk(model, react_prompt=None)
+
+    assert (outcome.text, outcome.ran) == ("FINAL", FOUND)
+    assert all(request.body.keys() == {"model", "messages"} for request in server.requests)
     server.assert_legal()
 
 
