@@ -59,10 +59,9 @@ def _read_draft(reply: Reply) -> DraftOutput:
 
 
 def _read_final(reply: Reply) -> FinalOutput:
-    given = _members(reply, ("answer", "references"))
-    return FinalOutput(
-        _answer(given), _words(given.get("reflection")), _queries(given), _texts("references", given["references"])
-    )
+    given = _members(reply, ("answer",))  # without "references" the markers in the answer count
+    references = _texts("references", given.get("references"))
+    return FinalOutput(_answer(given), _words(given.get("reflection")), _queries(given), references)
 
 
 DRAFT = Form(

@@ -22,7 +22,9 @@ from reactflow.events import (
     ToolStarted,
     VerdictGiven,
 )
+from reactflow.loopback import LoopbackServer, reply_calls, reply_error
 from reactflow.messages import SystemMessage, Usage, UserMessage
+from reactflow.openai_model import OpenAIChatModel
 from reactflow.result import StopReason
 from reactflow.testing import ScriptedChatModel, calls, says
 from reactflow.toolbox import tool
@@ -234,6 +236,30 @@ async def test_a_reference_may_be_the_number_of_a_source():
     model = ScriptedChatModel(draft("q"), '{"answer": "They won.", "references": [1]}')
 
     assert (await ResearchReflexion(model, finds(PRIZE)).arun(QUESTION)).references == (PRIZE,)
+
+
+async def test_the_markers_of_an_answer_count_where_the_model_forgot_the_list():
+    model = ScriptedChatModel(draft("q"), '{"answer": "They won [1]."}')
+
+    result = await ResearchReflexion(model, finds(PRIZE)).arun(QUESTION)
+
+    assert (result.output, result.approved) == (FinalOutput("They won [1].", references=(PRIZE.url,)), True)
+
+
+async def test_on_a_real_wire_a_server_that_refuses_the_schema_is_asked_by_tool_from_then_on():
+    fields = {"reflection": "", "search_queries": []}
+    replies = (
+        reply_error(400, "response_format is not supported"),
+        reply_calls(("DraftOutput", {"answer": "?", **fields, "search_queries": ["q"]})),
+        reply_calls(("FinalOutput", {"answer": CITED, **fields, "references": [PRIZE.url]})),
+    )
+    with LoopbackServer(*replies) as server:
+        model = OpenAIChatModel("m", base_url=server.base_url)
+        result = await ResearchReflexion(model, finds(PRIZE)).arun(QUESTION)
+        server.assert_legal()
+
+    assert (result.output.answer, result.approved) == (CITED, True)
+    assert ["response_format" in each.body for each in server.requests] == [True, False, False]
 
 
 async def test_a_pydantic_model_is_a_reply_too():
