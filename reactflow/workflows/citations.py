@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from reactflow.workflows.sources import Library, Source
+from reactflow.workflows.sources import Catalogue, Source
 
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
 _TARGET = r"\((?P<{}>https?://[^\s()]*(?:\([^\s()]*\)[^\s()]*)*)\)"
@@ -35,7 +35,7 @@ class Cited:
 
     Args:
         answer: With markers ``[1]``, ``[2]`` ... that number *sources*.
-        as_shown: The same with the numbers under which the sources are in the library.
+        as_shown: The same with the numbers under which the sources are in the catalogue.
         sources: What it refers to, in the order of first mention, those without a marker last.
         removed: References and markers that are no retrieved source.
     """
@@ -48,21 +48,21 @@ class Cited:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One line of the model's list: the number it wrote, the library's number of the source, the line itself."""
+    """One line of the model's list: the number it wrote, the catalogue's number of the source, the line itself."""
 
     own: int | None
     number: int | None
     text: str
 
 
-def check_citations(answer: str, references: Iterable[str], library: Library) -> Cited:
-    """Check *references* and the markers in *answer* against *library*, and number what is left anew.
+def check_citations(answer: str, references: Iterable[str], catalogue: Catalogue) -> Cited:
+    """Check *references* and the markers in *answer* against *catalogue*, and number what is left anew.
 
     Code is left alone.  A list of sources that the model put at the end of the answer is taken for references.
     """
     body, own_list = _without_own_list(answer)
-    entries = [_entry(text, library) for text in dict.fromkeys((*references, *own_list)) if text.strip()]
-    meaning = _meaning(_markers(body), entries, library)
+    entries = [_entry(text, catalogue) for text in dict.fromkeys((*references, *own_list)) if text.strip()]
+    meaning = _meaning(_markers(body), entries, catalogue)
     removed = dict.fromkeys(entry.text.strip() for entry in entries if entry.number is None)
     mentioned: dict[int, None] = {}
 
@@ -72,38 +72,38 @@ def check_citations(answer: str, references: Iterable[str], library: Library) ->
             removed[written] = None
         return ""
 
-    _rewritten(body, meaning, library, note)
+    _rewritten(body, meaning, catalogue, note)
     order = list(dict.fromkeys((*mentioned, *(entry.number for entry in entries if entry.number is not None))))
     place = {number: at for at, number in enumerate(order, 1)}
     return Cited(
-        _rewritten(body, meaning, library, lambda numbers, _: _marker(place[number] for number in numbers)),
-        _rewritten(body, meaning, library, lambda numbers, _: _marker(numbers)),
-        tuple(library.sources[number - 1] for number in order),
+        _rewritten(body, meaning, catalogue, lambda numbers, _: _marker(place[number] for number in numbers)),
+        _rewritten(body, meaning, catalogue, lambda numbers, _: _marker(numbers)),
+        tuple(catalogue.sources[number - 1] for number in order),
         tuple(removed),
     )
 
 
-def unknown_addresses(answer: str, known: str, library: Library) -> tuple[str, ...]:
+def unknown_addresses(answer: str, known: str, catalogue: Catalogue) -> tuple[str, ...]:
     """Addresses in *answer* that are no source's and stand nowhere in *known*, such as the task and the evidence."""
     found = dict.fromkeys(url.rstrip(_END) for url in _ADDRESS.findall(answer))
-    return tuple(url for url in found if library.number(url) is None and url not in known)
+    return tuple(url for url in found if catalogue.number(url) is None and url not in known)
 
 
 def _rewritten(
-    text: str, meaning: Mapping[int, int | None], library: Library, write: Callable[[Sequence[int], str], str]
+    text: str, meaning: Mapping[int, int | None], catalogue: Catalogue, write: Callable[[Sequence[int], str], str]
 ) -> str:
     """*text* with each marker written anew.
 
     Args:
         text: The answer.
-        meaning: The library's number for each number in a marker; None where there is no such source.
-        library: The sources.
-        write: Gets the library's numbers that a marker stands for, and what of it stands for none, as it was written;
+        meaning: The catalogue's number for each number in a marker; None where there is no such source.
+        catalogue: The sources.
+        write: Gets the catalogue's numbers that a marker stands for, and what of it stands for none, as it was written;
             gives the new marker.
     """
 
     def marker(match: re.Match[str]) -> str:
-        meant = _meant(match, meaning, library)
+        meant = _meant(match, meaning, catalogue)
         if meant is None:
             return match[0]
         words = [part for part in (match["label"], write(*meant)) if part]
@@ -114,10 +114,12 @@ def _rewritten(
     return "".join(prose).strip()
 
 
-def _meant(match: re.Match[str], meaning: Mapping[int, int | None], library: Library) -> tuple[list[int], str] | None:
-    """The library's numbers that a marker stands for, and what of it stands for none; None where it is no marker."""
+def _meant(
+    match: re.Match[str], meaning: Mapping[int, int | None], catalogue: Catalogue
+) -> tuple[list[int], str] | None:
+    """The catalogue's numbers that a marker stands for, and what of it stands for none; None where it is no marker."""
     if url := match["url"] or match["target"]:
-        number = library.number(url)
+        number = catalogue.number(url)
         return ([], url) if number is None else ([number], "")
     numbers = _expanded(match["numbers"])
     known = dict.fromkeys(number for each in numbers if (number := meaning.get(each)) is not None)
@@ -146,9 +148,9 @@ def _expanded(numbers: str) -> list[int]:
     return found
 
 
-def _meaning(markers: set[int], entries: Sequence[_Entry], library: Library) -> dict[int, int | None]:
+def _meaning(markers: set[int], entries: Sequence[_Entry], catalogue: Catalogue) -> dict[int, int | None]:
     """Which source each number in the markers stands for, by the reading that fits the model's own list best."""
-    shown: dict[int, int | None] = {number: number for number in range(1, len(library) + 1)}
+    shown: dict[int, int | None] = {number: number for number in range(1, len(catalogue) + 1)}
     written = {entry.own: entry.number for entry in entries if entry.own is not None}
     listed = {entry.number for entry in entries}
     if written:
@@ -158,23 +160,23 @@ def _meaning(markers: set[int], entries: Sequence[_Entry], library: Library) -> 
     return shown
 
 
-def _entry(text: str, library: Library) -> _Entry:
+def _entry(text: str, catalogue: Catalogue) -> _Entry:
     """Read one reference: an address, alone or with words around it, or the number of a source."""
     numbered = _NUMBERED.fullmatch(text)
     own = int(numbered[1] or numbered[2]) if numbered else None
     rest = numbered[3] if numbered else text
     if not rest.strip() or rest.strip().isdecimal():  # "[2]", "2": the number of a source
         number = int(rest) if rest.strip() else own
-        return _Entry(None, number if number is not None and 1 <= number <= len(library) else None, text)
-    return _Entry(own, _number(rest, library), text)
+        return _Entry(None, number if number is not None and 1 <= number <= len(catalogue) else None, text)
+    return _Entry(own, _number(rest, catalogue), text)
 
 
-def _number(text: str, library: Library) -> int | None:
+def _number(text: str, catalogue: Catalogue) -> int | None:
     """The source whose address is *text* or stands in it; words of other scripts may follow it without a space."""
     found = _ADDRESS.findall(text)
     for candidate in (text, *found, *("".join(takewhile(str.isascii, each)) for each in found)):
         for end in range(len(candidate), 0, -1):
-            if (number := library.number(candidate[:end])) is not None:
+            if (number := catalogue.number(candidate[:end])) is not None:
                 return number
             if candidate[end - 1] not in _END:
                 break

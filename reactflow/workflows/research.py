@@ -22,7 +22,7 @@ from reactflow.workflows.research_output import DRAFT, FINAL, DraftOutput, Final
 from reactflow.workflows.research_wording import research_wording
 from reactflow.workflows.role import as_role
 from reactflow.workflows.searching import Found, as_searcher
-from reactflow.workflows.sources import Library, Source, source_list
+from reactflow.workflows.sources import Catalogue, Source, source_list
 from reactflow.workflows.structured import ask_for
 from reactflow.workflows.wording import fenced, new_mark, wording
 from reactflow.workflows.workflow import OnRevisionError, Workflow, checked_iterations, of_a_model
@@ -140,7 +140,7 @@ class ResearchReflexion(Workflow[ResearchResult]):
             "researched": cited is not None,
             "references": cited.sources if cited else (),
             "removed_references": cited.removed if cited else (),
-            "sources": tuple(work.library.sources),
+            "sources": tuple(work.catalogue.sources),
             "queries": tuple(each.query for each in work.found),
         }
 
@@ -165,8 +165,8 @@ class ResearchReflexion(Workflow[ResearchResult]):
         reply = await ask_for(FINAL, self.revisor, prompt, trail, repair=said.repair, drafting=True)
         if reply.flaw is not None:
             return reply
-        cited = _checked(reply, work.library)
-        if not cited.sources and len(work.library):
+        cited = _checked(reply, work.catalogue)
+        if not cited.sources and len(work.catalogue):
             reply, cited = await self._once_more(trail, f"{prompt}\n\n{said.uncited}", reply, cited)
         output: FinalOutput = reply.value
         work.output = replace(output, answer=cited.as_shown)
@@ -186,7 +186,7 @@ class ResearchReflexion(Workflow[ResearchResult]):
                 raise
             trail.run.warn(f"A revision without a reference could not be revised: {error}")
             return first, checked
-        return (first, checked) if second.flaw is not None else (second, _checked(second, _work(trail).library))
+        return (first, checked) if second.flaw is not None else (second, _checked(second, _work(trail).catalogue))
 
     async def _judge(self, trail: Trail) -> Judgement:
         """What the program can check of a revision: its references.  A first draft has only its own criticism."""
@@ -201,9 +201,9 @@ class ResearchReflexion(Workflow[ResearchResult]):
         return Judgement(not problems, "\n".join(problems) or None, share, flags=problems)
 
     def _problems(self, trail: Trail, cited: Cited) -> tuple[str, ...]:
-        library = _work(trail).library
-        known = "\n".join((trail.task, *(source.text for source in library.sources)))
-        strange = unknown_addresses(cited.answer, known, library)
+        catalogue = _work(trail).catalogue
+        known = "\n".join((trail.task, *(source.text for source in catalogue.sources)))
+        strange = unknown_addresses(cited.answer, known, catalogue)
         checks = (
             (not cited.sources, "It cites no source that was retrieved."),
             (cited.removed, f"Taken out, because no such source was retrieved: {', '.join(cited.removed):.500}."),
@@ -236,7 +236,7 @@ class ResearchReflexion(Workflow[ResearchResult]):
         work.searched = any(each.problem is None for each in found)
         for each in found:
             work.found.append(each)
-            work.numbers.append(work.library.add(each.sources))
+            work.numbers.append(work.catalogue.add(each.sources))
             if each.problem is not None:
                 trail.run.warn(f"The search for {each.query!r} failed: {each.problem:.300}")
 
@@ -254,7 +254,7 @@ class ResearchReflexion(Workflow[ResearchResult]):
     def _revision_prompt(self, trail: Trail) -> str:
         """The question, the answer so far with its criticism, and the evidence, which is fenced as somebody else's."""
         work, said, own, foreign = _work(trail), research_wording(trail.task), new_mark(), new_mark()
-        evidence = work.library.evidence(
+        evidence = work.catalogue.evidence(
             trail.task, max_source_chars=self.max_source_chars, max_chars=self.max_evidence_chars
         )
         left = self.max_iterations - work.rounds
@@ -281,11 +281,11 @@ class ResearchReflexion(Workflow[ResearchResult]):
 class _Work:
     """What a run knows beside its attempts."""
 
-    output: DraftOutput = field(default_factory=lambda: DraftOutput(""))  # the latest, its markers as in the library
-    library: Library = field(default_factory=Library)
+    output: DraftOutput = field(default_factory=lambda: DraftOutput(""))  # the latest, its markers as in the catalogue
+    catalogue: Catalogue = field(default_factory=Catalogue)
     queries: list[str] = field(default_factory=list)  # to be run next
     found: list[Found] = field(default_factory=list)
-    numbers: list[list[int]] = field(default_factory=list)  # of the sources in the library, for each of *found*
+    numbers: list[list[int]] = field(default_factory=list)  # of the sources in the catalogue, for each of *found*
     cited: dict[int, Cited] = field(default_factory=dict)  # by attempt, from 0; none for the first draft
     rounds: int = 0
     searched: bool = False  # whether any query of the last round worked
@@ -300,9 +300,9 @@ def _place(trail: Trail, chosen: Attempt) -> int:
     return next(at for at, attempt in enumerate(trail.attempts) if attempt is chosen)
 
 
-def _checked(reply: Reply, library: Library) -> Cited:
+def _checked(reply: Reply, catalogue: Catalogue) -> Cited:
     output: FinalOutput = reply.value
-    return check_citations(output.answer, output.references, library)
+    return check_citations(output.answer, output.references, catalogue)
 
 
 def _told(work: _Work, task: str) -> str:

@@ -84,7 +84,7 @@ def address(url: str) -> str:
     return f"{parts.netloc.casefold().removeprefix('www.')}{unquote(parts.path).rstrip('/')}{query}"
 
 
-class Library:
+class Catalogue:
     """The sources of one run, numbered from 1 in the order in which they were found; no address twice."""
 
     def __init__(self) -> None:

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactflow.workflows.citations import check_citations, unknown_addresses
-from reactflow.workflows.sources import Library, Source
+from reactflow.workflows.sources import Catalogue, Source
 
 URLS = [f"https://{letter}.org/page" for letter in "abcdef"]
 FAKE = "https://fake.example/x"
 
 
-def library(count=4):
-    made = Library()
+def catalogue(count=4):
+    made = Catalogue()
     made.add([Source(url, url[8].upper()) for url in URLS[:count]])
     return made
 
@@ -24,7 +24,7 @@ def names(cited):
 
 
 def checked(answer, *references, count=4):
-    return check_citations(answer, references, library(count))
+    return check_citations(answer, references, catalogue(count))
 
 
 def test_markers_are_numbered_anew_in_the_order_of_first_mention():
@@ -183,11 +183,11 @@ def test_every_marker_that_is_left_names_a_retrieved_source_and_there_are_no_gap
     assert list(dict.fromkeys(left)) == list(range(1, len(set(left)) + 1))
     assert [cited.sources[number - 1].url for number in left] == [URLS[number - 1] for number in shown]
     assert len(set(cited.sources)) == len(cited.sources)
-    assert set(cited.sources) <= set(library(count).sources)
+    assert set(cited.sources) <= set(catalogue(count).sources)
     assert re.findall("claim .", cited.answer) == re.findall("claim .", answer)
 
 
 def test_an_address_that_stands_in_the_task_or_in_a_source_is_no_strange_one():
     text = f"See {URLS[0]}, https://api.x.com/v1. And ({FAKE})."
 
-    assert unknown_addresses(text, "the API is at https://api.x.com/v1", library()) == (FAKE,)
+    assert unknown_addresses(text, "the API is at https://api.x.com/v1", catalogue()) == (FAKE,)

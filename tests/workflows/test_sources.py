@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from reactflow.workflows.sources import Library, Source, address, read_sources, source_list
+from reactflow.workflows.sources import Catalogue, Source, address, read_sources, source_list
 
 A = Source("https://a.org/x", "A", "alpha")
 
@@ -65,25 +65,25 @@ def test_spellings_of_one_address_are_told_from_other_addresses(a, b, same):
 
 
 def test_a_source_keeps_the_number_it_was_first_found_under():
-    library = Library()
+    catalogue = Catalogue()
 
-    assert library.add([A, Source("https://b.org")]) == [1, 2]
-    assert library.add([Source("https://c.org"), Source("http://a.org/x/", "other title"), A]) == [3, 1]
-    assert (len(library), library.sources[0], library.number("https://www.b.org/")) == (3, A, 2)
-    assert library.number("https://d.org") is None
+    assert catalogue.add([A, Source("https://b.org")]) == [1, 2]
+    assert catalogue.add([Source("https://c.org"), Source("http://a.org/x/", "other title"), A]) == [3, 1]
+    assert (len(catalogue), catalogue.sources[0], catalogue.number("https://www.b.org/")) == (3, A, 2)
+    assert catalogue.number("https://d.org") is None
 
 
 def test_the_evidence_is_numbered_and_bounded_each_source_and_all_together():
-    library = Library()
-    library.add([Source(f"https://a.org/{n}", f"T{n}", f"begin{n} " + "x" * 5000 + f" end{n}") for n in range(1, 11)])
+    catalogue = Catalogue()
+    catalogue.add([Source(f"https://a.org/{n}", f"T{n}", f"begin{n} " + "x" * 5000 + f" end{n}") for n in range(1, 11)])
 
-    evidence = library.evidence("task", max_source_chars=1000, max_chars=3000)
+    evidence = catalogue.evidence("task", max_source_chars=1000, max_chars=3000)
 
     first = evidence.split("\n\n[2] ")[0]
     assert first.startswith("[1] T1\nhttps://a.org/1\nbegin1 ")
     assert first.endswith(" end1")
     assert len(evidence) < 3000 + 10 * 40
-    assert Library().evidence("task", max_source_chars=10, max_chars=10) == ""
+    assert Catalogue().evidence("task", max_source_chars=10, max_chars=10) == ""
 
 
 def test_the_list_behind_an_answer_has_number_title_and_address():
