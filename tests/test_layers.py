@@ -12,8 +12,8 @@ import pytest
 LAYERS = """
     frozen messages result errors events budget threads
     model
-    chain phrases progress output_schema answer_stream
-    judge judging.*
+    chain phrases progress answer_stream background
+    judge judging.* output_schema
     tooling.*
     toolbox
     fair_lock store storable memory memory_*
