@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import zip_longest
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -67,7 +68,7 @@ def read_block(text: str, found: re.Match[str]) -> Block:
 def with_outputs(text: str) -> Iterator[tuple[Block, str | None]]:
     """Each block with the text that the page says it prints, or None where it says nothing of that."""
     found = blocks_of(text)
-    for block, after in zip(found, [*found[1:], None], strict=True):
+    for block, after in zip_longest(found, found[1:]):
         directly = after is not None and after.language == "text" and not text[block.end : after.start].strip()
         yield block, after.code if after is not None and directly else None
 
