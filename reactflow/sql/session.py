@@ -102,6 +102,7 @@ class SqlSession:
         self.engine.execute("SET preserve_insertion_order = true")  # answers stand beside their rows by position
         self.job_id = secrets.token_hex(8)
         self._outputs = dict(self.settings.outputs)
+        self._unread = set(self.settings.tables)
         self._watch = watch
         self._statements = self._calls = 0
 
@@ -122,9 +123,9 @@ class SqlSession:
         """
         statements = list(split(script))
         created = {table.bare for statement in statements if (table := read_table(statement)) is not None}
-        for name, path in self.settings.tables.items():
-            if name not in created:
-                self.engine.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS {read_from(path)}")
+        for name in self._unread - created:
+            self.engine.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS {read_from(self.settings.tables[name])}")
+        self._unread.clear()
         for statement in statements:
             self._statements += 1
             yield self._run(statement)
