@@ -33,8 +33,12 @@ def choose_model() -> reactflow.ChatModel:
     """The model that the environment names, else the offline one; says which in one line.
 
     ``OPENAI_API_KEY`` chooses an :class:`~reactflow.OpenAIChatModel`, ``OPENAI_BASE_URL`` its server and
-    ``REACTFLOW_MODEL`` its name.
+    ``REACTFLOW_MODEL`` its name; ``REACTFLOW_GGUF`` names a file for a :class:`~reactflow.LocalChatModel`.
     """
+    if file := os.environ.get("REACTFLOW_GGUF", "").strip():
+        local = reactflow.LocalChatModel(file, temperature=0, max_tokens=1000)
+        print(f"Model: {local.name}, in this process")
+        return local
     if os.environ.get("OPENAI_API_KEY", "").strip():
         model = reactflow.OpenAIChatModel(os.environ.get("REACTFLOW_MODEL", "").strip() or DEFAULT_MODEL)
         print(f"Model: {model.name}")

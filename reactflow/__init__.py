@@ -15,6 +15,7 @@ from reactflow.chain import Advisor, Handler, Order, ToolAdvisor, ToolRequest, a
 from reactflow.errors import (
     BudgetExceeded,
     ConfigurationError,
+    ConflictError,
     DuplicateToolError,
     ModelBehaviorError,
     ProviderError,
@@ -26,13 +27,22 @@ from reactflow.errors import (
 from reactflow.judge import Draft, Evaluator, LLMJudge
 from reactflow.judging.evaluators import CommandEvaluator, SchemaEvaluator
 from reactflow.memory import ChatMemory, InMemoryStore, WindowChatMemory
+from reactflow.memory_windows import SummarisingChatMemory, TokenWindowChatMemory
 from reactflow.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, Usage, UserMessage
 from reactflow.model import ChatModel, ChatRequest, ChatResponse, ToolSpec
 from reactflow.reflection import ReflectionAgent
 from reactflow.result import AgentResult, Issue, Judgement, Reflection, StopReason
+from reactflow.stores import open_store
 from reactflow.toolbox import Tool, ToolContext, tool
+from reactflow.workflows.attempt import Attempt, WorkflowResult
+from reactflow.workflows.best_of_n import BestOfN
+from reactflow.workflows.critic_refiner import CriticRefiner, reflect_with_budget
+from reactflow.workflows.drafter_critic import DrafterCritic
+from reactflow.workflows.loop_config import LoopConfig, LoopResult
+from reactflow.workflows.workflow import Workflow
 
 if TYPE_CHECKING:
+    from reactflow.local_model import LocalChatModel
     from reactflow.openai_model import OpenAIChatModel
 
 __version__ = "0.1.0"
@@ -41,6 +51,8 @@ __all__ = [
     "Advisor",
     "AgentResult",
     "AssistantMessage",
+    "Attempt",
+    "BestOfN",
     "Budget",
     "BudgetExceeded",
     "ChatMemory",
@@ -50,7 +62,10 @@ __all__ = [
     "ChatResponse",
     "CommandEvaluator",
     "ConfigurationError",
+    "ConflictError",
+    "CriticRefiner",
     "Draft",
+    "DrafterCritic",
     "DuplicateToolError",
     "Evaluator",
     "Handler",
@@ -58,7 +73,10 @@ __all__ = [
     "Issue",
     "Judgement",
     "LLMJudge",
+    "LocalChatModel",
     "LoggingAdvisor",
+    "LoopConfig",
+    "LoopResult",
     "Message",
     "ModelBehaviorError",
     "OpenAIChatModel",
@@ -75,7 +93,9 @@ __all__ = [
     "SimpleReactAgent",
     "StopReason",
     "StoreError",
+    "SummarisingChatMemory",
     "SystemMessage",
+    "TokenWindowChatMemory",
     "Tool",
     "ToolAdvisor",
     "ToolCall",
@@ -87,17 +107,25 @@ __all__ = [
     "Usage",
     "UserMessage",
     "WindowChatMemory",
+    "Workflow",
     "WorkflowError",
+    "WorkflowResult",
     "__version__",
     "advisor",
+    "open_store",
+    "reflect_with_budget",
     "tool",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Load the openai client only where it is used: it takes longer to import than all of reactflow."""
+    """Load the openai library only where it is used: it takes longer to import than all of reactflow."""
     if name == "OpenAIChatModel":
         from reactflow.openai_model import OpenAIChatModel
 
         return OpenAIChatModel
+    if name == "LocalChatModel":
+        from reactflow.local_model import LocalChatModel
+
+        return LocalChatModel
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -19,7 +19,7 @@ from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
 from reactflow.answer_stream import AnswerStream, Drafts
 from reactflow.budget import NO_BUDGET, Budget, Meter
-from reactflow.errors import ConfigurationError, ReactflowError, StoreError
+from reactflow.errors import ConfigurationError, ConflictError, ReactflowError, StoreError
 from reactflow.events import Emit, Event, RunFinished, RunStarted, discard
 from reactflow.frozen import FrozenDict
 from reactflow.messages import UserMessage
@@ -261,6 +261,9 @@ async def _commit(run: Run, result: AgentResult) -> None:
     if cancelled is not None:
         raise cancelled
     error = storing.exception()
+    if isinstance(error, ConflictError):
+        error.partial = result
+        raise error  # as it is: whoever runs the turn again looks for its type
     if error is not None:
         failed = StoreError(f"The answer is there but could not be stored: {error}. It is in error.partial.")
         failed.partial = result

@@ -133,6 +133,15 @@ class VerdictGiven(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LessonLearned(Event):
+    """A failed attempt taught something for the next one.  *attempt* counts from 1."""
+
+    attempt: int
+    advice: str
+    trigger: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RevisionStarted(Event):
     """A rejected draft goes back to the model.  *revision* counts from 1."""
 

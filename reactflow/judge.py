@@ -19,7 +19,7 @@ from reactflow.judging.verdict import Verdict, issues_text, read_verdict, read_v
 from reactflow.messages import SystemMessage, UserMessage
 from reactflow.model import ChatModel, ChatRequest, ChatResponse, ask, cut_short
 from reactflow.phrases import blank_answer_feedback, generic_feedback, phrases, shorten, shorten_middle
-from reactflow.result import Issue, Judgement, StopReason
+from reactflow.result import EvalResult, Issue, Judgement, StopReason
 
 __all__ = [
     "VERDICT_SCHEMA",
@@ -104,6 +104,8 @@ def check_judgement(value: object, evaluator: object, *, question: str = "") -> 
     """
     if isinstance(value, bool):
         return Judgement(value, None if value else generic_feedback(question))
+    if isinstance(value, EvalResult):
+        value = value.as_judgement()
     name = type(evaluator).__name__
     if not isinstance(value, Judgement):
         raise ConfigurationError(

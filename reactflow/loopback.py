@@ -68,6 +68,7 @@ class ReceivedRequest:
         headers: By lower-case name, without the credentials.
         body: The decoded JSON, or None where it was none.
         raw: The bytes of the body.
+        peer: The client's port; requests on one connection share it.
     """
 
     method: str
@@ -75,6 +76,7 @@ class ReceivedRequest:
     headers: Mapping[str, str]
     body: Any
     raw: bytes = field(repr=False)
+    peer: int = 0
 
 
 Responder: TypeAlias = Callable[[ReceivedRequest], Reply]
@@ -275,7 +277,8 @@ class LoopbackServer:
         raw = await request.read()
         body, wrong = read_request(raw) if raw else (None, ["the body is empty"])
         headers = {name.lower(): value for name, value in request.headers.items() if name.lower() != "authorization"}
-        received = ReceivedRequest(request.method, request.path, headers, body, raw)
+        peer = request.transport.get_extra_info("peername")[1] if request.transport is not None else 0
+        received = ReceivedRequest(request.method, request.path, headers, body, raw, peer)
         self.requests.append(received)
         if self._check:
             wrong = wrong or check_request(body, strict_fields=self._strict_fields)

@@ -102,7 +102,7 @@ class Source:
         kinds = FITS.get(kind, (kind,) if kind in ("number", "date") else ())
         found = [found for one in kinds if (found := plain.find(one, self.text, self.today))]
         if kind == "place" and found:  # in "Paris and Atlantis" the unknown name is a place too
-            linked = {at: name for at, name in chain(*found) if plain.pattern("linked").search(self.text[:at])}
+            linked = {at: name for at, name in chain(*found) if plain.is_linked(self.text, at)}
             return sorted((linked | dict(found[0])).items())
         phrase = [(-2, plain.search_phrase(self.text, self.question))] if kind in ("text", "search") else []
         return found[0] if found else phrase
@@ -111,12 +111,12 @@ class Source:
 def _choose(tools: Sequence[ToolSpec], text: str, least: int = 2) -> list[ToolSpec]:
     """The tools whose name *text* asks for, by its first word or by all of it, else the closest one."""
     asked, named, shared = {*plain.terms(text)}, list[ToolSpec](), list[int]()
+    told = asked | {kind for kind in ("place", "id") if plain.find(kind, text)}
     for tool in tools:
         name = [term for term in plain.terms(tool.name) if term != "search"] or plain.terms(tool.name)
-        named += [tool] if name and (name[0] in asked or asked >= {*name}) else []  # "order" is not cancel_order
+        named += [tool] if name and (name[0] in asked or asked >= {*name}) else []
         schema = plain.terms(f"{tool.description} {json.dumps(dict(tool.parameters), ensure_ascii=False)}")
-        given = {kind for kind in ("place", "id") if plain.find(kind, text)}
-        shared.append(len((asked | given) & {*schema}))
+        shared.append(0 if asked & {*name} else len(told & {*schema}))  # who asks of an order does not cancel_order
     return named or [tool for tool, common in zip(tools, shared, strict=True) if common == max(least, *shared)][:1]
 
 
@@ -163,8 +163,7 @@ def _write(question: str, results: Results, detail: bool) -> str:
         head = plain.label(call.name, spoken).capitalize() + (said["brackets"].format(about) if about else "")
         lines.append(plain.sentence(f"{head}{said['colon']}{told}", spoken))
         alike.setdefault(call.name, {})[about] = value
-    side_by_side = [compared(same, spoken) for same in alike.values() if detail]
-    lines += [plain.sentence(text, spoken) for text in side_by_side if text]
+    lines += filter(None, [compared(same, spoken) for same in alike.values() if detail])
     missing = plain.unsaid(question, "\n".join(lines)) if not all(result.is_error for _, result in results) else []
     lines += [said["nothing"].format(said["comma"].join(missing)), *notes] if missing else notes
     text = plain.fitted(question, ("\n\n" if detail else "\n").join(lines).replace(": \n", ":\n"))
@@ -219,8 +218,7 @@ class OfflineChatModel:
         *before, question = [m.text for m in request.messages if is_real_user(m)] or [request.run.question.text]
         if not {"passed", "verdict"} & fields.keys():
             return self._answer(request, question, before, schema)
-        fenced = [part for _, part in plain.pattern("fence").findall(question)]
-        parts = fenced or [request.run.question.text, question]
+        parts = plain.fenced(question) or [request.run.question.text, question]
         verdict = _judge(*[*parts, "", ""][:3])
         return AssistantMessage(json.dumps({k: v for k, v in verdict.items() if k in fields}, ensure_ascii=False))
 
@@ -235,9 +233,11 @@ class OfflineChatModel:
         feedback = "\n".join(re.findall("(?m)^> ?(.*)$", "\n".join(rejected)))
         planned, reason = _plan(request, source, feedback, results)
         new = [kind for kind in ("place", "date", "id") if plain.find(kind, question)]
-        if new and before and not planned and not results:  # "and tomorrow?" goes on from the last question
-            earlier = reduce(lambda text, kind: plain.pattern(kind).sub("", text), new, before[-1])
-            planned, reason = _plan(request, replace(source, text=f"{source.text}\n{earlier}"), "", results)
+        for earlier in reversed(before[-3:]) if new and not results else ():  # "and tomorrow?"
+            if not planned:
+                earlier = reduce(lambda text, kind: plain.pattern(kind).sub("", text), new, earlier)
+                source = replace(source, text=f"{source.text}\n{earlier}")
+                planned, reason = _plan(request, source, "", results)
         if planned:
             return AssistantMessage("", tuple(planned))
         text = _write(question, results, bool(rejected)) if results else said["cannot"].format(reason)

@@ -36,7 +36,7 @@ from reactflow.wire.loops import PerLoop
 from reactflow.wire.receive import Reception
 from reactflow.wire.reply import BadReply, Heard, decode, settle
 from reactflow.wire.request import RequestWriter, ResponseFormat
-from reactflow.wire.tool_text import READ_FROM_TEXT, ToolMode, read_text
+from reactflow.wire.tool_text import ToolMode, read_text, uses_envelope
 
 T = TypeVar("T")
 
@@ -113,9 +113,10 @@ class OpenAIChatModel:
             calls goes on without tools, for servers that insist on it.
         replay_reasoning: Whether the model's thinking goes back to the server with later requests: True, False, or
             None for "with messages that call tools", which suits the servers that care.
-        tool_mode: How tools are offered: ``"native"``; ``"json_schema"``, where each reply is a JSON object with a
-            call or an answer, enforced by the server; or ``"text"``, by words alone, for servers and models that know
-            no tools.  The last two put tools, calls and results into words.
+        tool_mode: How tools are called: ``"native"``; ``"text"``, where calls that the model writes as text (in
+            ``<tool_call>`` tags, or as JSON that is the whole reply) are run and flagged too; or ``"json_schema"``,
+            for weak models and servers that know no tools: tools, calls and results are put into words, and each
+            reply is a JSON object with a call or an answer, enforced by the server (see *response_format*).
         response_format: How a wanted schema is sent: ``"json_schema"``, ``"json_object"`` for servers that know no
             schema, or ``"none"``; in the latter two the schema is put into words.
         headers: More headers for every request.
@@ -191,8 +192,10 @@ class OpenAIChatModel:
 
     def _settled(self, heard: Heard, request: ChatRequest) -> ChatResponse:
         offered = {tool.name for tool in request.tools}
-        if offered and heard.text and not heard.calls and read_text(heard, self._writer.tool_mode, offered):
-            request.run.warn(READ_FROM_TEXT)
+        mode = self._writer.tool_mode
+        as_text = offered or uses_envelope(request.messages, request.tools, mode)
+        if as_text and heard.text and not heard.calls and (warning := read_text(heard, mode, offered)):
+            request.run.warn(warning)
         used = (
             call.id
             for message in request.messages
@@ -309,7 +312,7 @@ class OpenAIChatModel:
         what = "did not answer in time" if _is_timeout(error) else "could not be reached, or hung up"
         if response is not None:
             what = "stopped in the middle of its reply" if _is_timeout(error) else "hung up in the middle of its reply"
-        facts = str(error.__cause__ or error) or type(error).__name__
+        facts = str(error) or (f"{self._timeout:g} s are over" if _is_timeout(error) else type(error).__name__)
         return ProviderError(
             self._without_key(f"Model {self._model!r} at {self._base_url} {what}: {facts[:200]}."),
             status=None if response is None else response.status_code,
@@ -344,7 +347,9 @@ class OpenAIChatModel:
 
 def _is_timeout(error: Exception) -> bool:
     """Whether nothing came in time; the transport calls a lost connection a time-out too, and it is none."""
-    return isinstance(error.__cause__ or error, (TimeoutError, httpx2.TimeoutException))
+    if isinstance(error, httpx2.TimeoutException):
+        return error.__cause__ is None or isinstance(error.__cause__, TimeoutError)
+    return isinstance(error, TimeoutError)
 
 
 def _request_id(response: httpx2.Response) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from reactflow.phrases import Language
-from reactflow.plain_words import label, said, sentence
+from reactflow.plain_words import label, said
 
 COLUMNS = 4
 MOST_ROWS = 50
@@ -53,7 +53,8 @@ def compared(values: Mapping[str, Any], language: Language) -> str:
             told = in_words(figure, language, key=key) + marks["brackets"].format(subject)
             columns.setdefault(key, []).append(told)
     shared = [marks["comma"].join(column) for column in columns.values() if len(column) > 1]
-    return sentence(f"{marks['compare']}{marks['colon']}{marks['semicolon'].join(shared)}", language) if shared else ""
+    told = f"{marks['compare']}{marks['colon']}{marks['semicolon'].join(shared)}{marks['stop'].strip()}"
+    return told if shared else ""
 
 
 def _figures(value: Any, depth: int = DEEPEST) -> Iterator[tuple[str, float]]:
@@ -117,7 +118,9 @@ def _span(column: Sequence[Any], language: Language) -> str:
 
 def _plain(value: Any, language: Language) -> str:
     if isinstance(value, list):
-        return str(said(language)["comma"]).join(_plain(one, language) for one in value)
-    if isinstance(value, dict):
-        return "…"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        return str(said(language)["comma"]).join("…" if _deep(one) else _plain(one, language) for one in value)
+    return "…" if _deep(value) else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _deep(value: Any) -> bool:
+    return isinstance(value, (dict, list))

@@ -33,7 +33,8 @@ def _rows_of_words() -> list[list[str]]:
 
 @cache
 def _meanings() -> dict[str, str]:
-    return {word: row[0] for row in _rows_of_words() for word in row}
+    forms = ((form, row[0]) for row in _rows_of_words() for word in row for form in (word, "".join(words(word))))
+    return dict(forms)
 
 
 @cache
@@ -43,7 +44,7 @@ def _chinese() -> dict[str, str]:
 
 @cache
 def _filler() -> frozenset[str]:
-    return frozenset(word_list()["filler"].split())
+    return frozenset((*word_list()["filler"].split(), *words(word_list()["filler"])))
 
 
 def meaning(word: str) -> str:
@@ -88,7 +89,10 @@ def find(kind: str, text: str, today: date | None = None) -> Found:
         text: What to read.
         today: What "tomorrow" counts from; without it such words stay as they are.
     """
-    matches = pattern(kind).finditer(text[:LONGEST_TEXT])
+    text = text[:LONGEST_TEXT]
+    if kind == "name":  # a quotation is one thing
+        text = pattern("quoted").sub(lambda quotation: "·" * len(quotation[0]), text)
+    matches = pattern(kind).finditer(text)
     found: Found = [(match.start("v"), match["v"]) for match in matches if match["v"]]
     if kind == "number":
         plain = [(at, word.replace(",", "")) for at, word in found]
@@ -96,9 +100,19 @@ def find(kind: str, text: str, today: date | None = None) -> Found:
     if kind == "date" and today:
         days = word_list()["days"]
         return [(at, str(today + timedelta(days=days[w.lower()])) if w.lower() in days else w) for at, w in found]
-    if kind == "name":  # a sentence begins with a capital anyway
-        return [(at, name) for at, name in found if at and not ENDING.search(text[max(0, at - 4) : at])] or found
+    if kind == "name":
+        return [(at, name) for at, name in found if not _begins(text, at)] or found
     return found
+
+
+def _begins(text: str, at: int) -> bool:
+    """Whether a sentence begins there, so that a capital means nothing."""
+    return at == 0 or bool(ENDING.search(text[max(0, at - 4) : at]))
+
+
+def is_linked(text: str, at: int) -> bool:
+    """Whether what stands *at* a place in *text* is joined to what comes before, as by "in" or "and"."""
+    return bool(pattern("linked").search(text[max(0, at - 9) : at]))
 
 
 def mentions(choices: Iterable[Any], text: str) -> Found:
@@ -126,8 +140,9 @@ def search_phrase(text: str, question: str) -> str:
 
 def unsaid(question: str, text: str) -> list[str]:
     """The places, names, quotations and topics of *question* that *text* does not speak of."""
-    found = [name for kind in ("place", "name", "quoted") for _, name in find(kind, question)]
-    names = list(dict.fromkeys(found))[:MOST_NAMES]
+    found = [(kind, at, name) for kind in ("place", "name", "quoted") for at, name in find(kind, question)]
+    real = [name for kind, at, name in found if kind != "name" or not _begins(question, at)]
+    names = list(dict.fromkeys(real))[:MOST_NAMES]
     topics = {row.split()[0] for row in word_list()["topics"]} & {*terms(question)} - {*terms(text)}
     return [n for n in names if n.lower() not in text.lower()] + [label(t, language(question)) for t in sorted(topics)]
 
@@ -150,7 +165,7 @@ def misfits(question: str, text: str) -> dict[str, tuple[int, str, int]]:
     """
     found = {}
     for match in pattern("length").finditer(question[:LONGEST_TEXT]):
-        asked, unit = int(match["amount"][:9]), match["unit"].lower()
+        asked, unit = int(match["amount"]), match["unit"].lower()
         if "字符" in unit or "char" in unit:
             size, unit = len(text), "个字符" if "字符" in unit else "characters"
         elif "字" in unit:
@@ -172,6 +187,11 @@ def fitted(question: str, text: str) -> str:
             break
         text = text[: end + 1].strip()
     return text
+
+
+def fenced(text: str) -> list[str]:
+    """The parts of a judge's prompt that stand between two lines with one mark: question, draft, evidence."""
+    return [part for _, part in pattern("fence").findall(text)]
 
 
 def decoded(text: str) -> Any:

@@ -81,6 +81,25 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
+class EvalResult:
+    """What a check found, in short; wherever a judgement is wanted it stands for one.
+
+    Args:
+        passed: Whether the attempt passed; False where nothing could be checked.
+        detail: What failed, in the check's own words, such as the message of the failing test.
+        score: How good it is, in 0..1, or None.
+    """
+
+    passed: bool
+    detail: str = ""
+    score: float | None = None
+
+    def as_judgement(self) -> Judgement:
+        """The same as a judgement."""
+        return Judgement(self.passed, self.detail or None, self.score)
+
+
+@dataclass(frozen=True, slots=True)
 class Reflection:
     """One draft and what was said of it."""
 

@@ -13,7 +13,7 @@ settings.load_profile("reactflow")
 
 
 def pytest_configure() -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "REACTFLOW_MODEL"):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "REACTFLOW_GGUF", "REACTFLOW_MODEL"):
         os.environ.pop(name, None)
 
 

@@ -23,6 +23,9 @@ from reactflow.errors import ToolError
 
 Language = Literal["en", "zh"]
 
+NEAR: dict[Language, int] = {"en": 60, "zh": 50}
+"""How like a known name an unknown one must be, of 100, to be taken for a slip; names in Chinese are short."""
+
 CONDITIONS = {
     "clear": "晴",
     "partly cloudy": "多云",
@@ -103,7 +106,7 @@ def find_place(name: str) -> Place:
     if place is not None:
         return place
     language = script(name)
-    near = process.extract(fold(name)[:100], list(index), scorer=fuzz.ratio, score_cutoff=50, limit=5)
+    near = process.extract(fold(name)[:100], list(index), scorer=fuzz.ratio, score_cutoff=NEAR[language], limit=5)
     found = list(dict.fromkeys(index[key].names[language] for key, _, _ in near))
     some = found or [place.names[language] for place in places()[:10]]
     if language == "zh":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import date
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -22,14 +21,13 @@ NOTES = {
     "zh": ("结果来自随附的示例文档，并非网络搜索。", "随附的示例文档中没有匹配的内容。"),
 }
 STOP = frozenset(
-    re.findall(
-        r"\w+",
+    words(
         """
         a about an and any are as at be been by can could current did do does find for from give had has have
         how i in is it its look me my of on or our please search should show situation tell than that the their
         there these they this to today us was we were what when where which who whom whose why will with would
         you your
-        """,
+        """
     )
 )
 

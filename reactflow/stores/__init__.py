@@ -11,7 +11,7 @@ from reactflow.store import ConversationStore, InMemoryStore
 __all__ = ["open_store"]
 
 SCHEMES = {
-    "sqlite": ("reactflow.stores.sql", "SqlStore", ("sqlalchemy",), "sqlite"),
+    "sqlite": ("reactflow.stores.sql", "SqlStore", ("sqlalchemy", "greenlet"), "sqlite"),
     "postgresql": ("reactflow.stores.sql", "SqlStore", ("sqlalchemy", "greenlet", "asyncpg"), "postgres"),
     "postgres": ("reactflow.stores.sql", "SqlStore", ("sqlalchemy", "greenlet", "asyncpg"), "postgres"),
     "mysql": ("reactflow.stores.sql", "SqlStore", ("sqlalchemy", "greenlet", "asyncmy"), "mysql"),

@@ -98,7 +98,13 @@ def _text(value: Any) -> str:
 
 
 def encode_note(text: str) -> str:
-    """Write a note so that every database takes it."""
+    """Write a note so that every database takes it.
+
+    Raises:
+        ConfigurationError: *text* is no text.
+    """
+    if not isinstance(text, str):
+        raise ConfigurationError(f"A note is a text, not {text!r:.80}.")
     return readable(json.dumps(text, ensure_ascii=False))
 
 

@@ -98,7 +98,8 @@ class RedisStore(DatabaseStore):
         tenant: Whose conversations; those of another tenant are out of reach.
         overlap: What turns on one conversation in several processes do: ``"wait"``, ``"append"`` or ``"conflict"``;
             see :class:`~reactflow.stores.database.DatabaseStore`.
-        ttl_seconds: Forget a conversation that nothing was appended to for so long, > 0; None for never.
+        ttl_seconds: Forget a conversation that nothing was appended to for so long, > 0; None for never.  The server
+            removes it.
         timeout_s: Seconds that one step may take, > 0.
         pool_size: Connections at most, >= 1.
         lease_s: Seconds after which the turn of a process that crashed is free again, >= 0.1; a living one renews
@@ -313,7 +314,9 @@ class Leases:
                     return
 
     async def _give_back(self, redis: Redis, number: int) -> None:
-        token, renewing = self._held.pop(number)
+        token, renewing = self._held.pop(number, (b"", None))
+        if renewing is None:  # the store was closed meanwhile, and the lease runs out
+            return
         renewing.cancel()
         with suppress(RedisError, OSError):  # it runs out by itself
             await redis.register_script(RELEASE)(keys=[_lease(number)], args=[token])

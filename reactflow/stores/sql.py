@@ -41,7 +41,8 @@ class SqlStore(DatabaseStore):
         tenant: Whose conversations; those of another tenant are out of reach.
         overlap: What turns on one conversation in several processes do: ``"wait"``, ``"append"`` or ``"conflict"``;
             see :class:`~reactflow.stores.database.DatabaseStore`.
-        ttl_seconds: Forget a conversation that nothing was appended to for so long, > 0; None for never.
+        ttl_seconds: Forget a conversation that nothing was appended to for so long, > 0; None for never.  It is out
+            of sight at once; call :meth:`purge` now and then to remove it from the disk.
         timeout_s: Seconds that one step may take, > 0.
         pool_size: Connections to a server at most, >= 2: one of them holds the turns.
         connect_args: What else the driver should be told.

@@ -80,9 +80,12 @@ class Reception:
                         clock.reschedule(when)
         except BadReply:
             raise
-        except Exception:
-            if not self._merger.ended:  # a complete reply stays one, however its connection ends
-                raise
+        except Exception as error:
+            if self._merger.ended:
+                return  # a complete reply stays one, however its connection ends
+            if isinstance(error, TimeoutError):
+                raise TimeoutError(f"nothing more came; {self._size} bytes had come by then") from error
+            raise
 
     def _take(self, data: bytes, now: float) -> None:
         self._size += len(data)

@@ -12,7 +12,15 @@ from reactflow.frozen import EMPTY
 from reactflow.messages import AssistantMessage, Message
 from reactflow.model import ChatRequest, Run, ToolSpec
 from reactflow.wire.encode import MessageWriter, Written, dump, join_body, write_options, write_tools
-from reactflow.wire.tool_text import ToolMode, describe, describe_schema, envelope_schema, in_words, instructed
+from reactflow.wire.tool_text import (
+    ToolMode,
+    describe,
+    describe_schema,
+    envelope_schema,
+    in_words,
+    instructed,
+    uses_envelope,
+)
 
 ResponseFormat: TypeAlias = Literal["json_schema", "json_object", "none"]
 
@@ -63,7 +71,7 @@ class RequestWriter:
 
     def streams(self, request: ChatRequest) -> bool:
         """Whether the reply is to be streamed: an envelope of JSON is nothing to show while it comes."""
-        return request.stream and not (self.tool_mode == "json_schema" and request.tools)
+        return request.stream and not uses_envelope(request.messages, request.tools, self.tool_mode)
 
     def write(self, request: ChatRequest) -> bytes:
         """The body for *request*.
@@ -71,7 +79,7 @@ class RequestWriter:
         Raises:
             ConfigurationError: An option or a tool's schema cannot be sent, or there is nothing to send.
         """
-        if self.tool_mode == "native":
+        if self.tool_mode != "json_schema":
             return self._write(request, self.written.of(request.run))
         return self._write(self._in_words(request), Written())
 
@@ -81,8 +89,9 @@ class RequestWriter:
         if not request.stream:
             del options["stream_options"]
         fields = {"model": dump(self.model), **write_options(options, with_tools=bool(tools))}
-        if request.response_schema is not None and self.response_format != "none":
-            fields["response_format"] = self._format(request.response_schema)
+        schema = request.response_schema
+        if schema is not None and self.response_format != "none" and _is_object(schema):
+            fields["response_format"] = self._format(schema)
         if request.stream:
             fields["stream"] = b"true"
         if tools:
@@ -108,26 +117,60 @@ class RequestWriter:
 
     def _messages(self, request: ChatRequest, written: Written) -> Sequence[Message]:
         """The messages; a schema that the server is not told of otherwise is put into words."""
-        if request.response_schema is None or self.response_format == "json_schema":
+        schema = request.response_schema
+        if schema is None or (self.response_format == "json_schema" and _is_object(schema)):
             return request.messages
-        system, *rest = instructed(request.messages, describe_schema(request.response_schema))
+        system, *rest = instructed(request.messages, describe_schema(schema))
         return [written.systems.setdefault(system, system), *rest]
 
     def _format(self, schema: Mapping[str, Any]) -> bytes:
         if self.response_format == "json_object":
             return b'{"type":"json_object"}'
-        return dump({"type": "json_schema", "json_schema": {"name": "answer", "schema": dict(schema)}})
+        named: dict[str, Any] = {"name": "answer", "schema": dict(schema)}
+        if is_strict(schema):
+            named["strict"] = True
+        return dump({"type": "json_schema", "json_schema": named})
 
     def _in_words(self, request: ChatRequest) -> ChatRequest:
         """The same request with its tools, calls and results in words."""
-        messages = in_words(request.messages, self.tool_mode)
-        if not request.tools:
-            return request.replace(messages=tuple(messages))
+        messages = in_words(request.messages)
         schema = request.response_schema
-        if self.tool_mode == "json_schema":
+        # what cannot be enforced need not be shown: the words on the tools say as much
+        if self.response_format == "json_schema" and uses_envelope(request.messages, request.tools, self.tool_mode):
             schema = envelope_schema(request.tools, request.tool_choice, schema)
-        messages = instructed(messages, describe(request.tools, self.tool_mode))
+        if request.tools:
+            messages = instructed(messages, describe(request.tools))
         return request.replace(messages=tuple(messages), tools=(), tool_choice=None, response_schema=schema)
+
+
+_STRICT: Final = frozenset(
+    {"$defs", "$ref", "additionalProperties", "anyOf", "const", "description", "enum", "items", "properties"}
+    | {"required", "title", "type"}
+)
+
+
+def is_strict(schema: Any) -> bool:
+    """Whether OpenAI would take *schema* with ``strict``: every object closed, every property required, no more.
+
+    With it the server guarantees the form; a schema that does not qualify would be refused with it.
+    """
+    if not isinstance(schema, dict) or not schema.keys() <= _STRICT:
+        return False
+    properties = schema.get("properties", {})
+    closed = schema.get("additionalProperties") is False and set(schema.get("required", ())) == set(properties)
+    if "object" in (schema.get("type"), *_listed(schema.get("type"))) and not closed:
+        return False
+    inner = [*properties.values(), *schema.get("$defs", {}).values(), *schema.get("anyOf", ())]
+    return all(map(is_strict, [*inner, *([schema["items"]] if "items" in schema else [])]))
+
+
+def _is_object(schema: Mapping[str, Any]) -> bool:
+    """Servers take no other schema for a whole answer."""
+    return schema.get("type") == "object"
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _choice(choice: str) -> Any:

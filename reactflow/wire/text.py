@@ -107,10 +107,13 @@ class ThinkSplitter:
             if tail < 0 or not self._inside.startswith(self._held[tail:]):
                 tail = len(self._held)
             before, after = self._held[:tail], self._held[tail:]
-        if before:
-            self._thinking.append(before)
-            found.append(("thought", before))
+        self._thinking.append(before)
         self._held = after
+        if not self._midline or closing:  # in mid-line the tag may yet turn out to be text
+            thought = "".join(self._thinking)
+            self._thinking.clear()
+            if thought:
+                found.append(("thought", thought))
         if closing:
             self._inside, self._trim = "", True
         return bool(closing)

@@ -1,9 +1,9 @@
-"""Tool calls as text, for models and servers that have no native ones.
+"""Tool calls as text, for models and servers whose native ones are no good.
 
-Writing: tools are described in the system message, and the calls and results of a conversation become plain words.
 Reading: a call is taken from ``<tool_call>`` tags, from a JSON object that is the whole reply, or from the envelope of
 the JSON mode.  An ordinary answer is never turned into a call: only what stands where a call would stand and names an
-offered tool is one.
+offered tool is one.  Writing, in the JSON mode only: tools are described in the system message, and the calls and
+results of a conversation become plain words.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
 from reactflow.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
@@ -19,9 +20,11 @@ from reactflow.wire.calls import RawCall, is_object_text, settle_arguments, sett
 from reactflow.wire.reply import Heard, decode
 
 ToolMode: TypeAlias = Literal["native", "json_schema", "text"]
-"""How tools are offered: by the API's own means, by a JSON Schema for the reply, or by words."""
+"""How tools are offered and called: by the API's own means, by a JSON Schema for the reply, or offered by the API's
+means and called in whatever text the model writes."""
 
 READ_FROM_TEXT: Final = "The model wrote a tool call as text; it was read as a call."
+LOOKS_LIKE_CALL: Final = "The answer looks like a tool call written as text; tool_mode='text' would run it."
 """What a run is warned of."""
 
 _TAGS = "tool_call|function_call|tools"
@@ -56,13 +59,25 @@ def read_tagged(text: str, offered: Collection[str]) -> tuple[list[RawCall], str
 
 
 def read_bare(text: str, offered: Collection[str]) -> list[RawCall]:
-    """The calls in a reply that is, as a whole or in one code block, a JSON object or a list of such objects."""
+    """The calls in a reply that is, as a whole or in one code block, a JSON object, a list of them, or one a line."""
     text = text.strip()
     fenced = _FENCED.match(text)
-    value = _decoded(fenced[1] if fenced else text)
-    entries = value if isinstance(value, list) else [value]
-    calls = [_read_object(entry, offered, bare=True) for entry in entries]
-    return [call for call in calls if call is not None] if all(calls) else []
+    calls: list[RawCall] = []
+    for entry in _entries(fenced[1] if fenced else text):
+        call = _read_object(entry, offered, bare=True)
+        if call is None:
+            return []
+        if call not in calls:  # a small model repeats itself
+            calls.append(call)
+    return calls
+
+
+def _entries(text: str) -> list[Any]:
+    """The JSON values in *text*: one, those of a list, or one a line."""
+    value = _decoded(text)
+    if value is None:
+        return [_decoded(line) for line in text.splitlines() if line.strip()]
+    return value if isinstance(value, list) else [value]
 
 
 def read_envelope(text: str, offered: Collection[str]) -> tuple[list[RawCall], str]:
@@ -103,19 +118,32 @@ def _read_object(value: Any, offered: Collection[str], *, bare: bool) -> RawCall
     return RawCall(None, name, arguments)
 
 
-def read_text(heard: Heard, mode: ToolMode, offered: Collection[str]) -> bool:
-    """Take the calls out of a reply that wrote them as text; whether they are to be flagged as read from text."""
+def uses_envelope(messages: Iterable[Message], tools: Collection[ToolSpec], mode: ToolMode) -> bool:
+    """Whether the reply is to come in the envelope of the JSON mode: where there are calls to make, or were any."""
+    if mode != "json_schema":
+        return False
+    return bool(tools) or any(isinstance(message, ToolMessage) for message in messages)
+
+
+def read_text(heard: Heard, mode: ToolMode, offered: Collection[str]) -> str | None:
+    """Take the calls out of a reply that wrote them as text; return what the run is to be warned of, if anything."""
     if mode == "json_schema":
         heard.calls, heard.text = read_envelope(heard.text, offered)
-        return False
+        return None
     heard.calls, heard.text = read_tagged(heard.text, offered)
-    if mode == "text" and not heard.calls and (calls := read_bare(heard.text, offered)):
+    if not heard.calls and (calls := read_bare(heard.text, offered)):
+        if mode == "native":
+            return LOOKS_LIKE_CALL
         heard.calls, heard.text = calls, ""
-    return bool(heard.calls)
+    return READ_FROM_TEXT if heard.calls else None
 
 
-def describe(tools: Iterable[ToolSpec], mode: ToolMode) -> str:
-    """What the system message says of the tools."""
+GO_ON: Final = 'If this is enough, reply with {"answer": "..."}; do not repeat a call.'
+"""Said behind results: a small model that is not told goes on calling."""
+
+
+def describe(tools: Iterable[ToolSpec]) -> str:
+    """What the system message says of the tools in the JSON mode."""
     listed = "\n".join(
         json.dumps(
             {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)},
@@ -123,18 +151,11 @@ def describe(tools: Iterable[ToolSpec], mode: ToolMode) -> str:
         )
         for tool in tools
     )
-    if mode == "json_schema":
-        how = (
-            'Reply with one JSON object and nothing else: {"tool": "<name>", "arguments": {...}} to use a tool, '
-            'or {"answer": "..."} once you can answer.'
-        )
-    else:
-        how = (
-            "To use one, reply with nothing but\n<tool_call>\n"
-            '{"name": "<name>", "arguments": {...}}\n</tool_call>\n'
-            "once for each call. Once you can answer, reply in plain words."
-        )
-    return f"You can use these tools:\n<tools>\n{listed}\n</tools>\n{how}\nResults come to you in <tool_response>."
+    return (
+        f"You can use these tools:\n<tools>\n{listed}\n</tools>\n"
+        'Reply with one JSON object and nothing else: {"tool": "<name>", "arguments": {...}} to use a tool, '
+        'or {"answer": "..."} once you know what is asked for.\nResults come in <tool_response>.'
+    )
 
 
 def describe_schema(schema: Mapping[str, Any]) -> str:
@@ -152,14 +173,13 @@ def envelope_schema(tools: Iterable[ToolSpec], choice: str | None, answer: Mappi
         choice: The request's tool choice.
         answer: The schema of the answer; None for text.
     """
-    forms = [
+    calls = [
         _form(tool={"const": tool.name}, arguments=_nestable(tool.parameters))
         for tool in tools
         if choice in (None, "auto", "required", tool.name)
     ]
-    if not forms or choice in (None, "auto", "none"):
-        forms.append(_form(answer=_nestable(answer) if answer is not None else {"type": "string"}))
-    return {"anyOf": forms}
+    answers = [_form(answer=_nestable(answer) if answer is not None else {"type": "string"})]
+    return {"type": "object", "anyOf": [*calls, *(answers if not calls or choice in (None, "auto") else [])]}
 
 
 def _form(**properties: Any) -> dict[str, Any]:
@@ -171,35 +191,38 @@ def _nestable(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object"} if '"$ref"' in json.dumps(schema) else {"type": "object", **schema}
 
 
-def in_words(messages: Iterable[Message], mode: ToolMode) -> list[Message]:
+def in_words(messages: Iterable[Message]) -> list[Message]:
     """The conversation with its tool calls and results as text; users and assistants take turns."""
     said: list[Message] = []
     for message in messages:
-        spoken = _in_words(message, mode)
+        spoken = _in_words(message)
         last = said[-1] if said else None
         if isinstance(spoken, UserMessage) and isinstance(last, UserMessage):
             said[-1] = UserMessage(f"{last.text}\n\n{spoken.text}", (*last.images, *spoken.images))
         else:
             said.append(spoken)
-    return said
+    return [_told_to_go_on(message) for message in said]
 
 
-def _in_words(message: Message, mode: ToolMode) -> Message:
+def _told_to_go_on(message: Message) -> Message:
+    if isinstance(message, UserMessage) and message.text.endswith("</tool_response>"):
+        return replace(message, text=f"{message.text}\n\n{GO_ON}")
+    return message
+
+
+def _in_words(message: Message) -> Message:
     if isinstance(message, ToolMessage):
         body = message.text.replace("</tool_response", "</ tool_response")
         return UserMessage(f'<tool_response name="{message.name}">\n{body}\n</tool_response>')
     if isinstance(message, AssistantMessage) and message.tool_calls:
-        calls = [_call_in_words(call.name, call.arguments, mode) for call in message.tool_calls]
-        words = [message.text] if message.text.strip() and mode == "text" else []
-        return AssistantMessage("\n".join([*words, *calls]), extra=message.extra)
+        calls = [_call_in_words(call.name, call.arguments) for call in message.tool_calls]
+        return AssistantMessage("\n".join(calls), extra=message.extra)
     return message
 
 
-def _call_in_words(name: str, arguments: str, mode: ToolMode) -> str:
+def _call_in_words(name: str, arguments: str) -> str:
     settled = arguments if is_object_text(arguments) else "{}"
-    if mode == "json_schema":
-        return f'{{"tool": {json.dumps(name)}, "arguments": {settled}}}'
-    return f'<tool_call>\n{{"name": {json.dumps(name)}, "arguments": {settled}}}\n</tool_call>'
+    return f'{{"tool": {json.dumps(name)}, "arguments": {settled}}}'
 
 
 def instructed(messages: Iterable[Message], *instructions: str) -> list[Message]:

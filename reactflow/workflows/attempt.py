@@ -9,6 +9,7 @@ from typing import Any
 
 from reactflow.errors import ConfigurationError
 from reactflow.events import DraftReady, IterationStarted, VerdictGiven
+from reactflow.judging.verdict import issues_text
 from reactflow.messages import AssistantMessage, Message, UserMessage
 from reactflow.model import ChatRequest
 from reactflow.result import AgentResult, Issue, Judgement, Reflection, StopReason
@@ -84,8 +85,9 @@ class Attempt:
     @property
     def complaint(self) -> str:
         """Issues and feedback as one text; blank where no reason was given."""
-        parts = (*(issue.description for issue in self.issues), self.feedback or "")
-        return "\n".join(part for part in parts if part.strip())
+        said = self.feedback or ""
+        issues = issues_text(issue for issue in self.issues if issue.description not in said)
+        return "\n".join(part for part in (issues, said) if part.strip())
 
     @property
     def rank(self) -> tuple[bool, float]:
@@ -191,7 +193,7 @@ class Trail:
             VerdictGiven(
                 draft=len(self.attempts),
                 passed=judgement.passed,
-                feedback=judgement.feedback,
+                feedback=judgement.feedback if judgement.passed else self.latest.complaint or None,
                 score=judgement.score,
                 status=judgement.status,
             )

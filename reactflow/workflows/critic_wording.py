@@ -32,6 +32,7 @@ class CriticWording:
     rewrite_format: str
     edit_repair: str
     no_words: str
+    take_out: str
 
 
 _ISSUES_EXAMPLE = (
@@ -68,7 +69,7 @@ ENGLISH = CriticWording(
         "Reply with one JSON object of this form, and nothing else:\n" + _ISSUES_EXAMPLE + "\n"
         '- "snippet": the words that must change, copied from the text to the letter, so many that they occur only '
         'once. Where something is missing, the sentence to be extended; "" only if there is none.\n'
-        '- "suggestion": what to write instead, in the language of the text.\n'
+        '- "suggestion": what to write instead, in the language of the text; "" to take the words out.\n'
         '- "severity": 1 to 5 by the rubric. "overall_score": 0 to 100. No issues: "issues": [].'
     ),
     earlier="issues of earlier rounds",
@@ -95,6 +96,7 @@ ENGLISH = CriticWording(
         "Your last reply could not be read: {problem} Reply with the one JSON object described above and nothing else."
     ),
     no_words="(no passage)",
+    take_out="(take these words out)",
 )
 
 CHINESE = CriticWording(
@@ -118,7 +120,7 @@ CHINESE = CriticWording(
         "只回复一个如下格式的 JSON 对象，不要有其他文字：\n" + _ISSUES_EXAMPLE + "\n"
         '- "snippet"：必须修改的文字，从文本中逐字复制，长到在文本中只出现一次。缺少内容时，写需要补充的那句话；'
         '没有时才用 ""。\n'
-        '- "suggestion"：应当改成什么，使用文本的语言。\n'
+        '- "suggestion"：应当改成什么，使用文本的语言；"" 表示删去。\n'
         '- "severity"：按标准 1 到 5。"overall_score"：0 到 100。没有问题时 "issues" 为 []。'
     ),
     earlier="前几轮的问题",
@@ -139,6 +141,7 @@ CHINESE = CriticWording(
     rewrite_format="只回复改正后的完整文本，不要有其他文字。",
     edit_repair="无法读取你的上一个回复：{problem} 只回复上述的一个 JSON 对象。",
     no_words="（没有对应段落）",
+    take_out="（删去这些文字）",
 )
 
 

@@ -14,7 +14,7 @@ from reactflow.workflows.edits import Edit, RefusedEdit
 from reactflow.workflows.workflow import checked_iterations
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class LoopConfig:
     """The limits of one run, and which issues are worth a revision.
 

@@ -120,5 +120,5 @@ def _same(issue: Issue, other: Issue) -> bool:
 def fix_line(said: CriticWording, issue: Issue) -> str:
     """One issue as a line: ``- [severity 4, category] words -> what to write instead``."""
     kind = f"severity {issue.severity}" + (f", {issue.category}" if issue.category else "")
-    words = issue.snippet or said.no_words
-    return f"- [{kind}] {words} -> {issue.suggestion or issue.description}"
+    instead = issue.suggestion or (issue.description if issue.description != issue.snippet else said.take_out)
+    return f"- [{kind}] {issue.snippet or said.no_words} -> {instead}"

@@ -8,6 +8,7 @@ evaluator (:mod:`reactflow.judge`) can play it too; it gets the draft itself ins
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
@@ -106,7 +107,7 @@ class Role:
         if drafting:
             request = request.replace(options=trail.request.options)
         if shown:
-            request = request.replace(emit=_Part(self.name, trail.number, trail.request.emit))
+            request = request.replace(emit=_Part(self.name, trail.number, trail.request.emit, trail.run.calls))
         else:
             request = request.replace(stream=False)
         for _ in range(2):
@@ -126,7 +127,7 @@ class Role:
             settings["max_rounds"] = trail.run.max_rounds
         if not request.stream:
             return await self.actor.arun(message, **settings)
-        heard = _Part(self.name, trail.number if shown else 0, request.emit)
+        heard = _Part(self.name, trail.number if shown else 0, request.emit, trail.run.calls)
         return await _watched(self.actor, message, settings, heard)
 
 
@@ -261,6 +262,7 @@ class _Part:
     role: str
     draft: int  # its number; 0 where what is said is no draft
     emit: Emit
+    calls: Counter[str]  # of the run, by role; an agent counts its own from 1 again each time
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, _OWN_TURN):
@@ -268,5 +270,6 @@ class _Part:
         if isinstance(event, (TextDelta, TextWithdrawn)) and event.role in ("agent", self.role):
             event = replace(event, role="agent", round=self.draft) if self.draft else replace(event, role=self.role)
         elif isinstance(event, (ModelStarted, ModelFinished, ReasoningDelta)) and event.role == "agent":
-            event = replace(event, role=self.role)
+            self.calls[self.role] += isinstance(event, ModelStarted)
+            event = replace(event, role=self.role, round=self.calls[self.role])
         self.emit(event)

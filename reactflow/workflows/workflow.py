@@ -160,7 +160,7 @@ class Workflow(Doors[ResultT]):
         try:
             reply = await self._draft(trail)
         except WorkflowError as error:
-            if not trail.attempts or self.on_revision_error == "raise" or not _of_a_model(error):
+            if not trail.attempts or self.on_revision_error == "raise" or not of_a_model(error):
                 raise
             trail.run.warn(f"A revision failed, so the best draft is returned: {error}")
             return StopReason.REVISION_ERROR
@@ -212,6 +212,6 @@ def checked_iterations(value: Any, name: str = "max_iterations") -> int:
     return value
 
 
-def _of_a_model(error: WorkflowError) -> bool:
+def of_a_model(error: WorkflowError) -> bool:
     """Whether a model or its provider failed; a mistake in a user's own function is never hidden."""
     return isinstance(error.__cause__, (ModelBehaviorError, ProviderError, WorkflowError))

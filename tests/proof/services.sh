@@ -168,7 +168,10 @@ for name in "$@"; do
     start) "start_$name" ;;
     stop) stop "$name" ;;
     kill) end "$(pidfile "$name")" KILL ;;
-    restart) stop "$name" && "start_$name" >/dev/null ;;
+    restart) # in a subshell, or bash would keep our output open in the server
+        stop "$name"
+        ("start_$name") >/dev/null
+        ;;
     *) fail "say start, stop, kill or restart" ;;
     esac
 done

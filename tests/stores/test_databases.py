@@ -158,6 +158,14 @@ async def test_a_closed_store_opens_again_when_it_is_used(database, opened):
         assert await texts(store) == ["q1", "a1"]
 
 
+async def test_a_store_that_is_closed_in_the_middle_of_a_turn_ends_it(database, opened):
+    store = opened(database, **({"lease_s": 0.5} if database == "redis" else {}))
+    async with store.turn("c"):
+        await store.aclose()
+    async with asyncio.timeout(5), store.turn("c"):
+        await store.append("c", turn(1))
+
+
 async def test_an_id_that_is_too_long_is_refused_and_says_by_how_much(database, opened):
     store = opened(database)
     with pytest.raises(ConfigurationError, match="701 bytes"):
@@ -173,6 +181,8 @@ async def test_what_json_cannot_hold_is_refused(database, opened):
     store = opened(database)
     with pytest.raises(ConfigurationError, match="cannot keep"):
         await store.append("c", [AssistantMessage("a", extra={"raw": object()})])
+    with pytest.raises(ConfigurationError, match="note is a text"):
+        await store.set_note("c", "n", 7)
     assert await texts(store) == []
 
 

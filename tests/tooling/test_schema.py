@@ -365,7 +365,7 @@ async def acounting(x: int):
         (acounting, "is a generator"),
         (len, "positional-only"),
         (dict.fromkeys, "positional-only"),
-        (type("Odd", (), {"__call__": print.__call__})(), "positional-only|does not say"),
+        (type("Odd", (), {"__call__": print.__call__})(), "positional-only|does not say|*args has no names"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )

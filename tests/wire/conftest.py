@@ -2,17 +2,86 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
+from reactflow import tool
 from reactflow.agent import SimpleReactAgent
 from reactflow.events import RunFinished, TextDelta, TextWithdrawn
 from reactflow.loopback import LoopbackServer, Reply
 from reactflow.messages import ToolMessage
 from reactflow.openai_model import OpenAIChatModel
 from reactflow.result import AgentResult
+
+RAN: ContextVar[list[tuple[str, dict[str, Any]]]] = ContextVar("ran")
+
+
+def noted(name: str, **arguments: Any) -> None:
+    RAN.get().append((name, arguments))
+
+
+@tool
+async def add(a: int, b: int) -> int:
+    noted("add", a=a, b=b)
+    return a + b
+
+
+@tool
+async def echo(text: str) -> str:
+    noted("echo", text=text)
+    return text
+
+
+@tool
+async def ping() -> str:
+    noted("ping")
+    return "pong"
+
+
+@tool
+async def boom() -> None:
+    noted("boom")
+    raise RuntimeError("boom")
+
+
+@tool
+async def nothing() -> None:
+    noted("nothing")
+
+
+@tool
+async def emptylist() -> list[int]:
+    noted("emptylist")
+    return []
+
+
+@tool
+async def obj() -> dict[str, Any]:
+    return {"城市": "北京", "温度": 21.5}
+
+
+@tool
+def sysexit() -> None:
+    noted("sysexit")
+    raise SystemExit(1)
+
+
+@tool
+async def slow(s: float) -> str:
+    noted("slow", s=s)
+    await asyncio.sleep(s)
+    return "done"
+
+
+@tool
+async def opt(x: int | None, unit: str = "C") -> str:
+    return f"{x} {unit}"
+
+
+TOOLS = (add, echo, ping, boom, nothing, emptylist, obj, sysexit, slow, opt)
 
 
 @dataclass
@@ -31,51 +100,11 @@ class Outcome:
     def failed(self) -> list[str]:
         return [each.name for each in self.result.messages if isinstance(each, ToolMessage) and each.is_error]
 
-    def tools(self) -> list[Callable[..., Any]]:
-        async def add(a: int, b: int) -> int:
-            self.ran.append(("add", {"a": a, "b": b}))
-            return a + b
-
-        async def echo(text: str) -> str:
-            self.ran.append(("echo", {"text": text}))
-            return text
-
-        async def ping() -> str:
-            self.ran.append(("ping", {}))
-            return "pong"
-
-        async def boom() -> None:
-            self.ran.append(("boom", {}))
-            raise RuntimeError("boom")
-
-        async def nothing() -> None:
-            self.ran.append(("nothing", {}))
-
-        async def emptylist() -> list[int]:
-            self.ran.append(("emptylist", {}))
-            return []
-
-        async def obj() -> dict[str, Any]:
-            return {"城市": "北京", "温度": 21.5}
-
-        def sysexit() -> None:
-            self.ran.append(("sysexit", {}))
-            raise SystemExit(1)
-
-        async def slow(s: float) -> str:
-            self.ran.append(("slow", {"s": s}))
-            await asyncio.sleep(s)
-            return "done"
-
-        async def opt(x: int | None, unit: str = "C") -> str:
-            return f"{x} {unit}"
-
-        return [add, echo, ping, boom, nothing, emptylist, obj, sysexit, slow, opt]
-
 
 async def converse(model: OpenAIChatModel, *, stream: bool = False, **settings: Any) -> Outcome:
     outcome = Outcome()
-    agent = SimpleReactAgent(model=model, tools=outcome.tools(), **settings)
+    RAN.set(outcome.ran)
+    agent = SimpleReactAgent(model=model, tools=TOOLS, **settings)
     if not stream:
         outcome.result = await agent.arun("What is 1 + 2?")
         return outcome

@@ -22,16 +22,19 @@ from reactflow.events import (
     VerdictGiven,
 )
 from reactflow.judge import Draft
+from reactflow.loopback import LoopbackServer, Reply, reply_text
 from reactflow.memory import WindowChatMemory
 from reactflow.messages import AssistantMessage, SystemMessage, ToolMessage, Usage, UserMessage
 from reactflow.model import ChatRequest, ChatResponse, Run
+from reactflow.openai_model import OpenAIChatModel
 from reactflow.result import AgentResult, Judgement, StopReason
 from reactflow.testing import ScriptedChatModel, calls, says
 from reactflow.toolbox import ToolContext, tool
 from reactflow.workflows.attempt import Trail
 from reactflow.workflows.best_of_n import BestOfN
 from reactflow.workflows.drafter_critic import DrafterCritic
-from reactflow.workflows.reply import Reply, as_text, read_reply
+from reactflow.workflows.reply import Reply as RoleReply
+from reactflow.workflows.reply import as_text, read_reply
 from reactflow.workflows.role import as_critic, as_role
 
 APPROVES = '{"verdict": "APPROVED", "confidence": 0.9, "issues": [], "suggestions": ""}'
@@ -154,6 +157,32 @@ async def test_a_role_that_runs_out_of_time_hands_over_the_draft_it_had():
     result = await BestOfN(drafter, lambda draft: True, 1, budget=Budget(max_seconds=0.2)).arun("task")
 
     assert (result.text, result.elapsed_s < 5) == ("inner draft", True)
+
+
+async def test_a_role_that_runs_out_of_time_hands_over_its_draft_in_a_stream_too():
+    async def never(request):
+        await asyncio.sleep(60)
+
+    drafter = DrafterCritic(ScriptedChatModel("inner draft"), ScriptedChatModel(never))
+
+    workflow = BestOfN(drafter, lambda draft: True, 1, budget=Budget(max_seconds=0.2))
+    events = [event async for event in workflow.astream("task")]
+
+    assert events[-1].text == "inner draft"
+
+
+async def test_a_server_error_is_retried_by_the_model_and_the_drafter_is_called_once():
+    failed = Reply(body="busy", status=500, headers={"Retry-After": "0"})
+    critique = reply_text(APPROVES)
+    with LoopbackServer(failed, critique) as server:
+        critic = OpenAIChatModel("any", base_url=server.base_url)
+        drafter = ScriptedChatModel("draft")
+
+        result = await DrafterCritic(drafter, critic).arun("task")
+
+        server.assert_legal()
+    assert (result.text, result.approved, len(server.requests)) == ("draft", True, 2)
+    drafter.assert_finished()
 
 
 async def test_the_budget_of_the_workflow_holds_inside_its_roles():
@@ -356,7 +385,7 @@ def test_what_cannot_be_json_is_shown_as_python_shows_it():
 
 
 def test_replies_and_responses_are_read_as_what_they_are():
-    reply = Reply("a", flaw=StopReason.TRUNCATED)
+    reply = RoleReply("a", flaw=StopReason.TRUNCATED)
     response = ChatResponse(AssistantMessage("b"), finish_reason="length")
 
     assert read_reply(reply) is reply
@@ -437,7 +466,8 @@ async def test_a_stream_shows_what_an_agent_in_a_role_is_doing():
 
     events = [event async for event in DrafterCritic(drafter, critic).astream("task")]
 
-    assert [event.role for event in events if isinstance(event, ModelStarted)] == ["drafter", "drafter", "critic"]
+    asked = [(event.role, event.round) for event in events if isinstance(event, ModelStarted)]
+    assert asked == [("drafter", 1), ("drafter", 2), ("critic", 1)]
     assert [event.name for event in events if isinstance(event, ToolFinished)] == ["price"]
     assert [type(event) for event in events].count(RunStarted) == 1
     assert [type(event) for event in events].count(RunFinished) == 1

@@ -1,6 +1,8 @@
 """The one bounded loop: what ends it, what it keeps, what comes back."""
 
 import asyncio
+import copy
+import pickle
 
 import pytest
 from hypothesis import given
@@ -13,7 +15,7 @@ from reactflow.messages import AssistantMessage, Usage, UserMessage
 from reactflow.model import current_run
 from reactflow.result import Judgement, StopReason
 from reactflow.testing import ScriptedChatModel, says
-from reactflow.workflows.attempt import Attempt, best
+from reactflow.workflows.attempt import Attempt, WorkflowResult, best
 from reactflow.workflows.role import as_role
 from reactflow.workflows.workflow import Workflow
 
@@ -72,6 +74,13 @@ async def test_every_attempt_is_kept_with_its_tokens_and_seconds():
     assert [each.feedback for each in result.attempts] == ["not a", "not b"]
     assert result.usage == Usage(30, 3, model_calls=2)
     assert result.usage_by_role == {"writer": Usage(30, 3, model_calls=2)}
+
+
+async def test_a_result_can_be_pickled_and_copied():
+    result = await Writing(ScriptedChatModel("a", "b"), scores(0.2, 0.4), max_iterations=2).arun("task")
+
+    assert type(result) is WorkflowResult
+    assert pickle.loads(pickle.dumps(result)) == copy.deepcopy(result) == result
 
 
 async def test_the_result_holds_the_turn_as_a_conversation_with_the_answer_last():
