@@ -112,6 +112,10 @@ class SqlSession:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.engine.close()
 
+    def write_at_the_end(self, outputs: Mapping[str, Path]) -> None:
+        """Write tables to files, by the table's name, when the next script has run."""
+        self._outputs |= outputs
+
     def run(self, script: str) -> Iterator[Result]:
         """Run *script*, and yield what each statement gave.
 
