@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from reactflow.cli import batch, sql
 from reactflow.cli.ask import Format, Screen, ask
 from reactflow.cli.chat import WORDS, converse
 from reactflow.cli.conversation import Conversation
@@ -172,6 +173,10 @@ def _doctor(
     with telling(screen.err, debug=debug):
         code = asyncio.run(examine(Setup(model=model, base_url=base_url), screen.out, timeout_s=timeout))
     raise typer.Exit(code)
+
+
+batch.register(app)
+sql.register(app)
 
 
 def _screen(*, quiet: bool = False, debug: bool = False) -> Screen:
