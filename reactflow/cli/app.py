@@ -16,6 +16,7 @@ from reactflow.cli.demos import about, demo_names, run_demo
 from reactflow.cli.doctor import examine
 from reactflow.cli.failures import telling
 from reactflow.cli.logs import send_logs_to_stderr
+from reactflow.cli.memory import app as memory
 from reactflow.cli.options import (
     Agent,
     BaseUrl,
@@ -49,6 +50,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # they print the values of variables, and those may be secrets
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+app.add_typer(memory)
 
 
 def _version(wanted: bool) -> None:

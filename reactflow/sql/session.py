@@ -10,8 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from reactflow.background import run_blocking
 from reactflow.batch.job import Job, JobSettings, Report, in_flight
-from reactflow.doors import run_blocking
 from reactflow.frozen import EMPTY
 from reactflow.specs.building import Workshop
 from reactflow.specs.catalog import Catalog
