@@ -137,7 +137,7 @@ class Doors(Generic[ResultT]):
         """Ask, and yield the run's events as they happen; see :meth:`astream`."""
         return stream_blocking(self.astream(question, drafts=drafts, **settings))
 
-    def astream(
+    async def astream(
         self, question: str | UserMessage, *, drafts: Drafts = "hide", **settings: Unpack[Settings]
     ) -> AsyncGenerator[Event, None]:
         """Ask, and yield the run's events as they happen; the last one is ``RunFinished`` with the result.
@@ -150,12 +150,10 @@ class Doors(Generic[ResultT]):
                 its round, and ``AnswerRevised`` where the answer is not the draft that was shown.
             settings: See :class:`Settings`.
         """
-        return self._events(read_question(question), Call(**settings), check_drafts(drafts))
-
-    async def _events(self, question: UserMessage, call: Call, drafts: Drafts) -> AsyncGenerator[Event, None]:
+        message, call = read_question(question), Call(**settings)
         events: asyncio.Queue[Event | None] = asyncio.Queue()
-        answers = AnswerStream(_from_any_thread(events), drafts=drafts, holds_back=self.holds_back)
-        task = asyncio.create_task(self._launch(question, call, emit=answers, stream=True))
+        answers = AnswerStream(_from_any_thread(events), drafts=check_drafts(drafts), holds_back=self.holds_back)
+        task = asyncio.create_task(self._launch(message, call, emit=answers, stream=True))
         task.add_done_callback(lambda _: events.put_nowait(None))
         try:
             while (event := await events.get()) is not None:

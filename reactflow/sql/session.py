@@ -102,6 +102,7 @@ class SqlSession:
         self.engine.execute("SET preserve_insertion_order = true")  # answers stand beside their rows by position
         self.job_id = secrets.token_hex(8)
         self._outputs = dict(self.settings.outputs)
+        self._unread = set(self.settings.tables)
         self._watch = watch
         self._statements = self._calls = 0
 
@@ -110,6 +111,10 @@ class SqlSession:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.engine.close()
+
+    def write_at_the_end(self, outputs: Mapping[str, Path]) -> None:
+        """Write tables to files, by the table's name, when the next script has run."""
+        self._outputs |= outputs
 
     def run(self, script: str) -> Iterator[Result]:
         """Run *script*, and yield what each statement gave.
@@ -122,9 +127,9 @@ class SqlSession:
         """
         statements = list(split(script))
         created = {table.bare for statement in statements if (table := read_table(statement)) is not None}
-        for name, path in self.settings.tables.items():
-            if name not in created:
-                self.engine.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS {read_from(path)}")
+        for name in self._unread - created:
+            self.engine.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS {read_from(self.settings.tables[name])}")
+        self._unread.clear()
         for statement in statements:
             self._statements += 1
             yield self._run(statement)
