@@ -3,10 +3,9 @@
 A page is one program: its blocks share their names, in a folder of their own.  A ``text`` block right after a Python
 block is what that one prints, to the letter.  A block with a title is also written to the file of that name.  Models
 behind a base URL are a loopback server that checks each request; the two web services that pages talk about are
-servers on this machine with replies in the form of the real ones.  Command lines run, where they need no server.
+servers on this machine with replies in the form of the real ones.
 """
 
-import asyncio
 import contextlib
 import io
 import json
@@ -25,7 +24,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
+from reactflow.cli.app import app
 from reactflow.loopback import LoopbackServer, ReceivedRequest, Reply, reply_calls, reply_text
 
 ROOT = Path(__file__).parents[2]
@@ -198,29 +199,53 @@ def run(block: Block, name: str, module: ModuleType, addresses: Mapping[str, str
     return LOG_LINE.sub("", printed.getvalue())
 
 
-COMMANDS = re.compile(r"^(?:\$ )?((?:reactflow|python -m reactflow)\b[^\n#]*)", re.MULTILINE)
-NEEDS_MORE = re.compile(r"--base-url|--model|\bchat\b|\bdoctor\b|--install-completion|\.\.\.|\$|http")
-"""Words of a command line that needs a server, a terminal, or something the page leaves open."""
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if "```bash" in (ROOT / name).read_text("utf-8")])
-def test_the_command_lines_of_a_page_work(name, tmp_path):
+@pytest.mark.parametrize("name", NAMES)
+def test_the_command_lines_of_a_page_are_right_and_work_where_they_need_nothing_else(name, place):
     text = (ROOT / name).read_text("utf-8")
     for block in blocks_of(text):
         if block.title:
-            (tmp_path / block.title).write_text(block.code, "utf-8")
-    lines = [line for block in blocks_of(text) if block.language == "bash" for line in COMMANDS.findall(block.code)]
-    for line in lines:
-        if not NEEDS_MORE.search(line) and not (tmp_path / "absent").exists():
-            run_line(line, tmp_path)
+            Path(block.title).write_text(block.code, "utf-8")
+    for line in command_lines(text):
+        check_options(line)
+        if RUNS.match(line) and not NEEDS_MORE.search(line):
+            run_line(line, place)
+
+
+COMMAND = re.compile(r"^(?:\.venv/bin/)?(reactflow|python -m reactflow\S*)\b(.*)")
+RUNS = re.compile(r"reactflow (ask|demo|memory)\b")
+NEEDS_MORE = re.compile(r"--base-url|--model|--agent shop:agent *$|\.\.\.")
+"""What a line says that needs a server, or a file that the page leaves to the reader."""
+
+
+def command_lines(text: str) -> Iterator[str]:
+    """What the page's shell blocks say to our own programs, without comments."""
+    for block in blocks_of(text):
+        for line in block.code.splitlines() if block.language == "bash" else ():
+            if found := COMMAND.match(line):
+                yield f"{found[1]} {' '.join(map(shlex.quote, shlex.split(found[2], comments=True)))}"
+
+
+def check_options(line: str) -> None:
+    """Every option of a ``reactflow`` line is one of the command it names."""
+    program, *arguments = shlex.split(line)
+    if program != "reactflow" or arguments[0].startswith("-"):
+        return
+    command: Any = get_command(app)
+    while words := getattr(command, "commands", None):
+        command = words[arguments.pop(0)]
+    known = {name for parameter in command.params for name in parameter.opts}
+    assert {word for word in arguments if word.startswith("--")} <= known, line
 
 
 def run_line(line: str, folder: Path) -> None:
     program, *arguments = shlex.split(line)
-    command = [sys.executable, "-m", "reactflow", *arguments] if program == "reactflow" else [sys.executable, *arguments]
-    done = subprocess.run(command, cwd=folder, env=offline(), capture_output=True, text=True, check=False, timeout=60)
+    command = [sys.executable, *(["-m", "reactflow"] if program == "reactflow" else []), *arguments]
+    done = subprocess.run(
+        command, cwd=folder, env=offline(folder), capture_output=True, text=True, check=False, timeout=60
+    )
     assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
 
 
-def offline() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "REACTFLOW_"))}
+def offline(folder: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "REACTFLOW_"))}
+    return {**kept, "REACTFLOW_STATE_DIR": str(folder)}
