@@ -177,6 +177,22 @@ def test_several_tables_with_columns_of_one_name_keep_them_apart(session, rows):
     assert len(rows(run, f"SELECT * FROM claims c, people p, {CALL} r")[0]) == 4 + 2 + 2
 
 
+def test_columns_that_using_makes_one_are_one(session, rows):
+    run = session()
+    rows(run, "CREATE TABLE people (id INT, name STRING); INSERT INTO people VALUES (1, 'Ada'), (2, '王')")
+
+    query = f"FROM claims c JOIN people p USING (id), {CALL} r ORDER BY c.id"
+    assert rows(run, f"SELECT id, name, response {query}")[1] == (2, "王", "draft: a flood")
+    assert len(rows(run, f"SELECT * {query}")[0]) == 4 + 1 + 2
+    assert rows(run, f"SELECT p.id, c.id {query}") == [(1, 1), (2, 2)]
+
+
+def test_a_table_function_stands_before_a_call(session, rows):
+    query = "SELECT range, response FROM range(2), LATERAL TABLE(AI_RUN_AGENT('extractor', CAST(range AS STRING)))"
+
+    assert rows(session(), query) == [(0, "draft: 0"), (1, "draft: 1")]
+
+
 def test_one_agent_can_read_what_another_said(session, rows, model):
     query = """SELECT y.response, z.response FROM claims c, LATERAL TABLE(AI_RUN_AGENT('extractor', c.description)) y,
                LATERAL TABLE(AI_RUN_AGENT('extractor', y.response)) z WHERE c.id = 2"""
