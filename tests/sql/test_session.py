@@ -207,6 +207,13 @@ def test_two_selects_with_calls_make_one_result(session, rows):
     assert rows(session(), f"{one} 1 UNION ALL {one} 2") == [("draft: hail on the roof",), ("draft: a flood",)]
 
 
+def test_answers_can_make_a_table(session, rows):
+    run = session()
+
+    assert rows(run, f"CREATE TABLE answers AS SELECT c.id, response FROM claims c, {CALL}") == "3 rows written."
+    assert rows(run, "SELECT count(*) FROM answers") == [(3,)]
+
+
 def test_a_call_may_stand_behind_an_insert_with_common_tables(session, rows):
     run = session()
     rows(run, "CREATE TABLE answers (id INT, text STRING)")
@@ -331,6 +338,10 @@ def test_a_left_join_keeps_rows_without_an_answer(session, rows):
             "must have the columns",
         ),
         ("SELECT 1 FROM claims c,\n LATERAL TABLE(AI_RUN_AGENT('extractor', c.descriptio))", (2, 44), '"descriptio"'),
+        ("CREATE OR REPLACE VIEW v AS SELECT 1 FROM claims c, {call}", (1, 67), "write CREATE TABLE ... AS SELECT"),
+        ("EXPLAIN SELECT 1 FROM claims c, {call}", (1, 47), "explain the query without the call"),
+        ("SELECT 1 FROM claims c FULL JOIN {call} ON TRUE", (1, 24), "CROSS JOIN, JOIN or LEFT JOIN"),
+        ("SELECT id, (SELECT max(status) FROM {call} r) FROM claims c", (1, 79), 'table "c" not found'),
         ("SELECT 1\nFROM claim", (2, 6), "Table with name claim does not exist"),
         ("SELEC 1", (1, 1), "syntax error"),
         ("SELECT `none` FROM claims", (1, 8), "none"),
@@ -341,7 +352,7 @@ def test_an_error_says_line_and_column_in_the_script_as_it_was_written(session, 
     run = session()
 
     with pytest.raises(SqlError) as caught:
-        rows(run, script)
+        rows(run, script.replace("{call}", CALL))
 
     assert reason in caught.value.reason
     assert (caught.value.line, caught.value.column) == place
