@@ -93,7 +93,7 @@ class SqliteBackend:
 
     def __init__(self, url: URL, timeout_s: float) -> None:
         self._thread = WorkThread("reactflow-sqlite", partial(_open_sqlite, url, timeout_s), _Sqlite.close)
-        self.locks: PerProcess[ProcessLocks] = PerProcess(partial(_file_locks, url.database))
+        self.locks: PerProcess[ProcessLocks] = PerProcess(partial(_file_locks, sqlite_path(url)))
 
     async def run(self, work: Work[T], *, write: bool) -> T:
         """Do *work* in one transaction; what does not *write* is a single query."""
@@ -119,8 +119,14 @@ def _open_sqlite(url: URL, timeout_s: float) -> _Sqlite:
     return _Sqlite(engine, connection)
 
 
+def sqlite_path(url: URL) -> str | None:
+    """The file of a SQLite database, or None for one in memory."""
+    path = (url.database or "").removeprefix("file:")
+    return path if path and not path.startswith(":memory:") else None
+
+
 def _file_locks(path: str | None) -> ProcessLocks:
-    return NoLocks() if path in (None, "", ":memory:") else FileLocks.of(Path(f"{path}-turns"))
+    return NoLocks() if path is None else FileLocks.of(Path(f"{path}-turns"), like=Path(path))
 
 
 class NoLocks:

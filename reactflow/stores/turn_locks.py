@@ -101,8 +101,12 @@ class FileLocks:
         self._file = file
 
     @classmethod
-    def of(cls, path: Path) -> FileLocks:
+    def of(cls, path: Path, *, like: Path | None = None) -> FileLocks:
         """The locks of *path* in this process.
+
+        Args:
+            path: The file; made where it is not there.
+            like: Whoever may write this file may take the locks too.
 
         Raises:
             OSError: The file cannot be made or opened.
@@ -111,7 +115,7 @@ class FileLocks:
         with cls._guard:
             found = cls._by_path.get(key)
             if found is None:
-                found = cls._by_path[key] = cls(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                found = cls._by_path[key] = cls(_open_like(path, like or path))
             return found
 
     async def try_lock(self, number: int) -> bool:
@@ -131,3 +135,13 @@ class FileLocks:
 
     def __del__(self) -> None:
         os.close(self._file)
+
+
+def _open_like(path: Path, like: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        with suppress(OSError):
+            os.chmod(path, like.stat().st_mode & 0o777)
+        return file
