@@ -39,7 +39,9 @@ def measure(name: str, agent: Any, folder: Path, rows: int) -> None:
     journal = Journal(folder / f"{name}.cache")
     settings = JobSettings(concurrency=IN_FLIGHT, journal=journal, fingerprint=name)
     cpu, started = time.process_time(), time.monotonic()
-    work = run_batch(AgentRunner(agent), open_source(folder / "in.jsonl"), Sink(folder / "out.jsonl"), settings=settings)
+    work = run_batch(
+        AgentRunner(agent), open_source(folder / "in.jsonl"), Sink(folder / "out.jsonl"), settings=settings
+    )
     report = asyncio.run(work)
     took, used = time.monotonic() - started, time.process_time() - cpu
     journal.close()
