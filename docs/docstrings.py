@@ -1,4 +1,4 @@
-"""Puts the docstrings into Markdown: they are written for readers of the code, with roles such as ``:class:`Tool```."""
+"""Puts the docstrings, written for readers of the code, into Markdown."""
 
 from __future__ import annotations
 
@@ -8,19 +8,25 @@ from typing import Any
 
 import griffe
 
-ROLE = re.compile(r":(?:attr|class|data|exc|func|meth|mod):`(?:([^`<]+) <)?(~?)([\w.]+)>?`")
+ROLE = re.compile(
+    r":(?:attr|class|data|exc|func|meth|mod):`(?:([^`<]+) <)?(~?)([\w.]+)>?`"
+)
 
 
 class Docstrings(griffe.Extension):
-    """Turns roles into links, as far as the reference has their targets, and ``Example::`` into ``Example:``."""
+    """Turns roles such as ``:class:`Tool``` into links, and ``::`` into ``:``."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring:
-            linked = ROLE.sub(lambda role: self.link(obj, *role.groups()), obj.docstring.value)
+            linked = ROLE.sub(
+                lambda role: self.link(obj, *role.groups()), obj.docstring.value
+            )
             obj.docstring.value = re.sub(r"::$", ":", linked, flags=re.MULTILINE)
 
-    def link(self, obj: griffe.Object, title: str | None, short: str, target: str) -> str:
-        """A link to *target*, seen from *obj*; plain code where the reference does not have it."""
+    def link(
+        self, obj: griffe.Object, title: str | None, short: str, target: str
+    ) -> str:
+        """A link to *target*, seen from *obj*; plain code where there is no such place."""
         shown = title or (target.rpartition(".")[2] if short else target)
         path = target
         with suppress(griffe.NameResolutionError):
