@@ -26,7 +26,7 @@ class Docstrings(griffe.Extension):
     def link(
         self, obj: griffe.Object, title: str | None, short: str, target: str
     ) -> str:
-        """A link to *target*, seen from *obj*; plain code where there is no such place."""
+        """A link to *target*, seen from *obj*; plain code where the site lacks it."""
         shown = title or (target.rpartition(".")[2] if short else target)
         path = target
         with suppress(griffe.NameResolutionError):
