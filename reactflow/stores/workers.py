@@ -10,7 +10,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
 R = TypeVar("R")
@@ -90,17 +90,29 @@ class LoopThread(Generic[R]):
         self._close = close
         self._state = PerProcess(lambda: (self._start(), open()))
 
+    def submit(self, work: Callable[[R], Coroutine[Any, Any, T]]) -> Future[T]:
+        """Begin *work* there, also from plain code; a cancel of the future cancels it."""
+        loop, resource = self._state.get()
+        return asyncio.run_coroutine_threadsafe(work(resource), loop)
+
     async def run(self, work: Callable[[R], Coroutine[Any, Any, T]]) -> T:
         """Run *work* there; a cancel here cancels it there."""
-        loop, resource = self._state.get()
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(resource), loop))
+        return await asyncio.wrap_future(self.submit(work))
+
+    def close(self) -> Future[None]:
+        """Begin to close the resource and to end the thread."""
+        if (state := self._state.take()) is None:
+            closed: Future[None] = Future()
+            closed.set_result(None)
+            return closed
+        loop, resource = state
+        closing = asyncio.run_coroutine_threadsafe(self._close(resource), loop)
+        closing.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
+        return closing
 
     async def aclose(self) -> None:
         """Close the resource and end the thread."""
-        if (state := self._state.take()) is not None:
-            loop, resource = state
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._close(resource), loop))
-            loop.call_soon_threadsafe(loop.stop)
+        await asyncio.wrap_future(self.close())
 
     def _start(self) -> asyncio.AbstractEventLoop:
         loop = asyncio.new_event_loop()
