@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 from reactflow.chain import Handler, Order
 from reactflow.errors import ModelBehaviorError
@@ -38,18 +37,18 @@ class OutputAdvisor:
         if problem is None:
             return response
         complaint = UserMessage(invalid_output_feedback(request.run.question.text, problem), synthetic="validation")
-        again = await call_next(request.followed_by(*response.transcript, response.message, complaint))
+        rejected = (*response.transcript, response.message, complaint)
+        again = await call_next(request.followed_by(*rejected))
         problem = self._problem(again)
         if problem is not None:
             raise ModelBehaviorError(f"The model twice gave an answer that does not fit output_type: {problem}")
-        return replace(again, transcript=(*response.transcript, response.message, complaint, *again.transcript))
+        return again.replace(transcript=(*rejected, *again.transcript))
 
     def _problem(self, response: ChatResponse) -> str | None:
         if response.message.tool_calls or response.stop_reason is not None or cut_short(response):
             return None
-        return self.schema.problem(response.text)
-
-
-def value_of(schema: OutputSchema, text: str) -> Any:
-    """The value that *text* holds, or None where it holds none."""
-    return schema.read(text) if schema.problem(text) is None else None
+        try:
+            self.schema.read(response.text)
+        except ValueError as error:
+            return str(error)
+        return None

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from reactflow.chain import Handler, Order
 from reactflow.errors import BudgetExceeded, ConfigurationError
 from reactflow.events import DraftReady, VerdictGiven
-from reactflow.judge import Draft, Evaluator, check_judgement, gather_evidence
+from reactflow.judge import (
+    FEEDBACK,
+    JUDGEMENT,
+    REQUIRED,
+    SKIP,
+    Draft,
+    Evaluator,
+    check_judgement,
+    gather_evidence,
+    issues_text,
+)
 from reactflow.judging.evaluators import as_evaluator
 from reactflow.messages import this_turn
 from reactflow.model import ChatRequest, ChatResponse, cut_short
 from reactflow.phrases import blank_answer_feedback, generic_feedback, shorten_middle
-from reactflow.result import Judgement, Reflection, StopReason
-
-REQUIRED = "reflection.required"
-FEEDBACK = "reflection.feedback"
-JUDGEMENT = "reflection.judgement"
-SKIP = "reflection.skip"
-"""Context keys.  The first three are on every judged response; the last, on a request, says not to judge."""
+from reactflow.result import Judgement, Reflection
+from reactflow.threads import cancels
 
 OnJudgeError = Literal["accept", "reject", "raise"]
 
@@ -55,8 +62,13 @@ class ReflectionAdvisor:
         if self.on_judge_error not in ("accept", "reject", "raise"):
             raise ConfigurationError(f"on_judge_error={self.on_judge_error!r}: give 'accept', 'reject' or 'raise'.")
         for name in ("max_feedback_chars", "max_evidence_chars"):
-            if getattr(self, name) < 1:
-                raise ConfigurationError(f"{name}={getattr(self, name)!r}: give a whole number from 1.")
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ConfigurationError(f"{name}={value!r}: give a whole number from 1.")
+        if self.order < 0:
+            raise ConfigurationError(
+                f"ReflectionAdvisor(order={self.order!r}) would see the turn when it is over; give an order from 0 on."
+            )
         object.__setattr__(self, "given", self.evaluator)
         object.__setattr__(self, "evaluator", as_evaluator(self.evaluator))
 
@@ -67,15 +79,22 @@ class ReflectionAdvisor:
         if skipped or response.message.tool_calls or response.stop_reason is not None or cut_short(response):
             return response
         run = request.run
-        run.drafts[run.attempt] = response  # before judging: nothing further out may lose a finished answer
+        # before judging: nothing further out may lose a finished answer
+        run.drafts[run.attempt] = response.replace(transcript=tuple(this_turn(request.messages)))
         request.emit(DraftReady(draft=run.attempt, text=response.text))
         try:
             judgement = await self._judge(request, response)
-        except BudgetExceeded as limit:
-            return response.replace(stop_reason=limit.reason)
         except ConfigurationError:
             raise
-        except Exception as error:  # an evaluator is user code: whatever it does, the answer is there
+        except (
+            Exception,
+            SystemExit,
+            asyncio.CancelledError,
+        ) as error:  # user code: anything may come out
+            if isinstance(error, asyncio.CancelledError) and cancels():
+                raise
+            if isinstance(error, BudgetExceeded) and run.meter.raised(error):
+                return response.replace(stop_reason=error.reason)
             if self.on_judge_error == "raise":
                 raise
             run.warn(f"The evaluator failed ({type(error).__name__}: {error}), so the answer was not judged.")
@@ -89,12 +108,14 @@ class ReflectionAdvisor:
         evidence = gather_evidence(this_turn(request.messages), self.max_evidence_chars, question=question)
         draft = Draft(question=question, text=response.text, evidence=evidence, request=request)
         evaluator: Evaluator = self.evaluator
-        verdict = await request.run.meter.cut(evaluator.evaluate(draft), recovers=True)
+        verdict: Any = evaluator.evaluate(draft)
+        if inspect.isawaitable(verdict):
+            verdict = await request.run.meter.cut(verdict, recovers=True)
         return check_judgement(verdict, evaluator, question=question)
 
     def _marked(self, request: ChatRequest, response: ChatResponse, judgement: Judgement) -> ChatResponse:
         run = request.run
-        feedback = judgement.feedback
+        feedback = judgement.feedback or issues_text(judgement.issues) or None
         if not judgement.passed:
             question = run.question.text
             feedback = shorten_middle(
@@ -110,13 +131,12 @@ class ReflectionAdvisor:
                 status=judgement.status,
             )
         )
-        accepted_unjudged = judgement.passed and judgement.status == "unjudged"
         marked = response.with_context(
             **{
                 REQUIRED: not judgement.passed,
                 FEEDBACK: None if judgement.passed else feedback,
                 JUDGEMENT: judgement,
             }
-        ).replace(stop_reason=StopReason.JUDGE_ERROR if accepted_unjudged else None)
-        run.drafts[run.attempt] = marked
+        )
+        run.drafts[run.attempt] = marked.replace(transcript=run.drafts[run.attempt].transcript)
         return marked

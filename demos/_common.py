@@ -13,6 +13,7 @@ import reactflow
 from reactflow.events import (
     DraftReady,
     Event,
+    LessonLearned,
     ModelFinished,
     ModelStarted,
     RevisionStarted,
@@ -83,6 +84,8 @@ def show(event: Event) -> None:
             line("verdict", f"draft {event.draft} {verdict}{score}{'' if event.status == 'judged' else ', unjudged'}")
             if event.feedback:
                 line("feedback", event.feedback)
+        case LessonLearned():
+            line("lesson", event.advice)
         case RevisionStarted():
             print(f"\nrevision {event.revision}: the draft goes back with this feedback")
         case WarningRaised():

@@ -24,21 +24,26 @@ from reactflow.errors import (
     ToolError,
     WorkflowError,
 )
+from reactflow.events import Emit, Event, RunFinished, TextDelta
 from reactflow.judge import Draft, Evaluator, LLMJudge
 from reactflow.judging.evaluators import CommandEvaluator, SchemaEvaluator
 from reactflow.memory import ChatMemory, InMemoryStore, WindowChatMemory
 from reactflow.memory_windows import SummarisingChatMemory, TokenWindowChatMemory
 from reactflow.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, Usage, UserMessage
-from reactflow.model import ChatModel, ChatRequest, ChatResponse, ToolSpec
+from reactflow.model import ChatModel, ChatRequest, ChatResponse, Run, ToolSpec, ask
 from reactflow.reflection import ReflectionAgent
-from reactflow.result import AgentResult, Issue, Judgement, Reflection, StopReason
+from reactflow.result import AgentResult, EvalResult, Issue, Judgement, Reflection, StopReason
 from reactflow.stores import open_store
 from reactflow.toolbox import Tool, ToolContext, tool
 from reactflow.workflows.attempt import Attempt, WorkflowResult
 from reactflow.workflows.best_of_n import BestOfN
 from reactflow.workflows.critic_refiner import CriticRefiner, reflect_with_budget
 from reactflow.workflows.drafter_critic import DrafterCritic
+from reactflow.workflows.episodic_memory import EpisodicMemory, FileLessons, Lesson, StoredLessons
 from reactflow.workflows.loop_config import LoopConfig, LoopResult
+from reactflow.workflows.plain_reflexion import ReflexionState, reflexion_loop
+from reactflow.workflows.reflexion import Reflexion, ReflexionResult
+from reactflow.workflows.research import DraftOutput, FinalOutput, ResearchReflexion, ResearchResult, Source
 from reactflow.workflows.workflow import Workflow
 
 if TYPE_CHECKING:
@@ -65,14 +70,22 @@ __all__ = [
     "ConflictError",
     "CriticRefiner",
     "Draft",
+    "DraftOutput",
     "DrafterCritic",
     "DuplicateToolError",
+    "Emit",
+    "EpisodicMemory",
+    "EvalResult",
     "Evaluator",
+    "Event",
+    "FileLessons",
+    "FinalOutput",
     "Handler",
     "InMemoryStore",
     "Issue",
     "Judgement",
     "LLMJudge",
+    "Lesson",
     "LocalChatModel",
     "LoggingAdvisor",
     "LoopConfig",
@@ -87,14 +100,24 @@ __all__ = [
     "Reflection",
     "ReflectionAdvisor",
     "ReflectionAgent",
+    "Reflexion",
+    "ReflexionResult",
+    "ReflexionState",
+    "ResearchReflexion",
+    "ResearchResult",
     "RetryAdvisor",
+    "Run",
+    "RunFinished",
     "SafeGuardAdvisor",
     "SchemaEvaluator",
     "SimpleReactAgent",
+    "Source",
     "StopReason",
     "StoreError",
+    "StoredLessons",
     "SummarisingChatMemory",
     "SystemMessage",
+    "TextDelta",
     "TokenWindowChatMemory",
     "Tool",
     "ToolAdvisor",
@@ -112,10 +135,17 @@ __all__ = [
     "WorkflowResult",
     "__version__",
     "advisor",
+    "ask",
     "open_store",
     "reflect_with_budget",
+    "reflexion_loop",
     "tool",
 ]
+
+
+def __dir__() -> list[str]:
+    """All public names, the one that is loaded late included."""
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:

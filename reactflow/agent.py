@@ -6,26 +6,28 @@ turn advisors (order < 0)  ->  revise  ->  ReAct loop  ->  call advisors (order 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, cast
+from types import UnionType
+from typing import Any, Generic, Literal, cast
 
 import structlog
 
 from reactflow.advisors.chat_memory import ChatMemoryAdvisor
-from reactflow.advisors.output import OutputAdvisor, value_of
+from reactflow.advisors.output import OutputAdvisor
 from reactflow.advisors.reflection import ReflectionAdvisor
 from reactflow.budget import Budget
 from reactflow.builder import AgentBuilder
 from reactflow.chain import Advisor, AnyAdvisor, FunctionAdvisor, Handler, Order, ToolAdvisor, check_advisors, compose
-from reactflow.doors import Doors, check_max_rounds
-from reactflow.errors import BudgetExceeded, ConfigurationError
-from reactflow.frozen import FrozenDict
+from reactflow.doors import Doors, check_mapping, check_max_rounds
+from reactflow.errors import BudgetExceeded, ConfigurationError, ReactflowError
+from reactflow.frozen import EMPTY, FrozenDict
+from reactflow.judge import judgement_of
 from reactflow.loop import ReactLoop
 from reactflow.memory import ChatMemory
 from reactflow.messages import SystemMessage, last_question
 from reactflow.model import ChatModel, ChatRequest, ChatResponse, Run, answering
 from reactflow.output_schema import output_schema
-from reactflow.result import AgentResult, StopReason
-from reactflow.revise import Revise, best, judgement_of
+from reactflow.result import AgentResult, OutputT, StopReason
+from reactflow.revise import Revise, best_draft
 from reactflow.toolbox import ToolRunner, check_tools
 
 log = structlog.get_logger("reactflow")
@@ -36,7 +38,7 @@ REACT_PROMPT = (
 )
 
 
-class SimpleReactAgent(Doors[AgentResult]):
+class SimpleReactAgent(Doors[AgentResult[OutputT]], Generic[OutputT]):
     """A ReAct agent.  Stateless per call and safe for concurrent use.
 
     Args:
@@ -77,19 +79,19 @@ class SimpleReactAgent(Doors[AgentResult]):
         judge_final: bool = True,
         on_revision_error: Literal["return", "raise"] = "return",
         budget: Budget | None = None,
-        output_type: Any = None,
+        output_type: type[OutputT] | Mapping[str, Any] | UnionType | None = None,
         options: Mapping[str, Any] | None = None,
         max_parallel_tools: int = 8,
         max_tool_calls: int | None = None,
         name: str = "react-agent",
     ) -> None:
         self.name = _checked_name(name)
-        self.model = _checked_model(model)
+        self.model = check_model(model)
         self.tools = check_tools(tools)
         self.budget = _checked_budget(budget)
         check_max_rounds(max_rounds)
         self.max_rounds = max_rounds
-        self.options = FrozenDict(options or {})
+        self.options = FrozenDict(check_mapping("options", options))
         self._output = output_schema(output_type)
         self._system = _system_message(react_prompt, system_prompt)
 
@@ -144,7 +146,7 @@ class SimpleReactAgent(Doors[AgentResult]):
         own = (OutputAdvisor(self._output),) if self._output else ()
         return (*own, *(cast(Advisor, each) for each in self.advisors if hasattr(each, "advise") and each.order >= 0))
 
-    async def _perform(self, request: ChatRequest) -> AgentResult:
+    async def _perform(self, request: ChatRequest) -> AgentResult[OutputT]:
         request = request.replace(
             messages=(*self._system, *request.messages),
             tools=self.tools,
@@ -153,28 +155,34 @@ class SimpleReactAgent(Doors[AgentResult]):
         )
         try:
             response = await self._answer(request)
-        except BudgetExceeded as limit:
-            if not request.run.drafts:
-                raise
-            response = best(request.run.drafts.values()).replace(stop_reason=limit.reason)
-        return self._result(request, response)
+        except ReactflowError as error:
+            error.partial = self._partial(request.run, error)
+            raise
+        return self._result(request.run, response, request.context)
 
-    def _partial(self, run: Run) -> AgentResult | None:
+    def _partial(self, run: Run, error: ReactflowError) -> AgentResult[OutputT] | None:
+        """The best draft of a run that failed, as it was inside: advisors further out have not seen it."""
         if not run.drafts:
             return None
-        request = ChatRequest(messages=(run.question,), run=run)
-        return self._result(request, best(run.drafts.values()))
+        draft = best_draft(run.drafts.values())
+        reason = error.reason if isinstance(error, BudgetExceeded) else StopReason.REVISION_ERROR
+        if judgement_of(draft) is None and not isinstance(error, BudgetExceeded):
+            reason = StopReason.JUDGE_ERROR if self.holds_back else StopReason.ANSWERED
+        return self._result(run, draft.replace(stop_reason=reason), EMPTY)
 
-    def _result(self, request: ChatRequest, response: ChatResponse) -> AgentResult:
-        run, meter = request.run, request.run.meter
-        judgement = judgement_of(response)
+    def _result(self, run: Run, response: ChatResponse, seed: Mapping[str, Any]) -> AgentResult[OutputT]:
+        meter, judgement = run.meter, judgement_of(response)
+        judged = next((each.draft for each in reversed(run.reflections) if each.judgement is judgement), None)
+        reason = response.stop_reason or StopReason.ANSWERED
+        if judgement is not None and judged != response.text:  # what was approved is not what goes out
+            run.warn("An advisor changed the answer after it was judged, so it counts as not reviewed.")
+            judgement = None
+            reason = StopReason.ANSWERED if reason is StopReason.APPROVED else reason
         reviewed = judgement is not None and judgement.status == "judged"
-        if judgement is not None and all(each.draft != response.text for each in run.reflections):
-            run.warn("An advisor changed the answer after it was judged.")
         return AgentResult(
             text=response.text,
-            output=self._value(run, response),
-            stop_reason=response.stop_reason or StopReason.ANSWERED,
+            output=self._value(run, response.text),
+            stop_reason=reason,
             approved=reviewed and judgement is not None and judgement.passed,
             reviewed=reviewed,
             messages=(run.question, *response.transcript, response.message),
@@ -184,19 +192,20 @@ class SimpleReactAgent(Doors[AgentResult]):
             rounds=run.rounds,
             reflections=tuple(run.reflections),
             warnings=tuple(run.warnings),
-            context=FrozenDict({**request.context, **response.context}),
+            context=FrozenDict({**seed, **response.context}),
             elapsed_s=meter.elapsed_s,
             run_id=run.run_id,
             conversation_id=run.conversation_id,
         )
 
-    def _value(self, run: Run, response: ChatResponse) -> Any:
+    def _value(self, run: Run, text: str) -> OutputT | None:
         if self._output is None:
             return None
-        value = value_of(self._output, response.text)
-        if value is None:
+        try:
+            return cast(OutputT, self._output.read(text))
+        except ValueError:
             run.warn("The answer does not fit output_type, so there is no output.")
-        return value
+            return None
 
 
 async def _pin(request: ChatRequest, call_next: Handler) -> ChatResponse:
@@ -230,7 +239,8 @@ def _checked_name(name: object) -> str:
     return name
 
 
-def _checked_model(model: Any) -> ChatModel:
+def check_model(model: Any) -> ChatModel:
+    """Return *model*, or raise ConfigurationError where it is no ChatModel."""
     if isinstance(model, type) or not callable(getattr(model, "complete", None)) or not hasattr(model, "name"):
         raise ConfigurationError(
             f"model={model!r:.80} is no ChatModel; give one such as OpenAIChatModel('gpt-5-mini')."

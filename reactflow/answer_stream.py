@@ -15,6 +15,13 @@ from reactflow.events import AnswerRevised, Emit, Event, RunFinished, TextDelta,
 Drafts: TypeAlias = Literal["hide", "tag"]
 
 
+def check_drafts(drafts: Drafts) -> Drafts:
+    """Return *drafts*, or raise ConfigurationError where there is no such way to show them."""
+    if drafts not in ("hide", "tag"):
+        raise ConfigurationError(f"drafts={drafts!r}: give 'hide' or 'tag'.")
+    return drafts
+
+
 @dataclass(slots=True)
 class AnswerStream:
     """An ``emit`` that passes events on, and holds text back until it is known to be the answer.
@@ -29,10 +36,6 @@ class AnswerStream:
     drafts: Drafts
     holds_back: bool
     rounds: dict[int, list[TextDelta]] = field(default_factory=dict)  # text that was not withdrawn
-
-    def __post_init__(self) -> None:
-        if self.drafts not in ("hide", "tag"):
-            raise ConfigurationError(f"drafts={self.drafts!r}: give 'hide' or 'tag'.")
 
     @property
     def _hidden(self) -> bool:

@@ -42,6 +42,14 @@ class Price:
     output: float
     cached: float | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("input", "output", "cached"):
+            value = getattr(self, name)
+            if value is None and name == "cached":
+                continue
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0 or not isfinite(value):
+                raise ConfigurationError(f"Price({name}={value!r}): give US dollars for a million tokens, >= 0.")
+
     def of(self, usage: Usage) -> float:
         """What *usage* costs in US dollars."""
         cached = self.input if self.cached is None else self.cached
@@ -92,6 +100,10 @@ class Budget:
                 "Budget(max_cost_usd=...) needs prices={'model-name': Price(input=..., output=...)}; "
                 "'*' stands for any model."
             )
+        if not isinstance(self.prices, Mapping) or not all(isinstance(each, Price) for each in self.prices.values()):
+            raise ConfigurationError(
+                f"Budget(prices={self.prices!r:.80}): give {{'model-name': Price(input=..., output=...)}}."
+            )
         object.__setattr__(self, "prices", FrozenDict(self.prices))
 
     def price(self, model: str) -> Price | None:
@@ -125,6 +137,7 @@ class Meter:
         own = None if budget.max_seconds is None else self.started + budget.max_seconds
         above = None if parent is None else parent.deadline
         self.deadline: float | None = min((at for at in (own, above) if at is not None), default=None)
+        self._timekeeper: Meter = parent._timekeeper if parent is not None and own != self.deadline else self
         self._lock = threading.Lock()
 
     @property
@@ -143,13 +156,20 @@ class Meter:
         limited = self.budget.max_tokens is not None or self.budget.max_cost_usd is not None
         return limited or (self.parent is not None and self.parent.needs_estimate)
 
-    def check(self, model: str) -> None:
-        """Refuse to start a call of *model* where a limit is reached, here or further out.
+    def begin_call(self, model: str) -> None:
+        """Count a call of *model* that is about to start, or refuse it where a limit is reached, here or further out.
 
         Raises:
             BudgetExceeded: Which limit, and how much was used.
             ConfigurationError: A cost limit is set and nothing says what *model* costs.
         """
+        with self._lock:  # of two threads only one may take the last call
+            self._check(model)
+            self.calls += 1
+        if self.parent is not None:
+            self.parent.begin_call(model)
+
+    def _check(self, model: str) -> None:
         budget = self.budget
         if budget.max_cost_usd is not None and budget.price(model) is None:
             raise ConfigurationError(
@@ -166,17 +186,15 @@ class Meter:
             raise self._exceeded(StopReason.CALL_BUDGET, f"all {budget.max_model_calls} model calls are made")
         if self.deadline is not None and time.monotonic() >= self.deadline:
             raise self._out_of_time()
-        if self.parent is not None:
-            self.parent.check(model)
 
-    def begin_call(self) -> None:
-        """Count a model call that is about to start."""
-        with self._lock:
-            self.calls += 1
-        if self.parent is not None:
-            self.parent.begin_call()
+    def raised(self, error: BudgetExceeded) -> bool:
+        """Whether *error* tells of a limit of this run or of one that it is a part of, not of one inside it."""
+        meter: Meter | None = self
+        while meter is not None and meter is not error.meter:
+            meter = meter.parent
+        return meter is not None
 
-    def record(self, usage: Usage, *, role: str, model: str, estimate: int = 0) -> None:
+    def record(self, usage: Usage, *, role: str, model: str, estimate: Usage = NO_USAGE) -> None:
         """Count what a finished call used.
 
         Args:
@@ -190,9 +208,9 @@ class Meter:
             known = self.usage_by_role.get(role)
             self.usage_by_role[role] = usage if known is None else known + usage
             self.usage += usage
-            self.estimated_tokens += estimate
+            self.estimated_tokens += estimate.total_tokens
             if price is not None:
-                self.cost_usd += price.of(usage) + estimate * price.input / 1e6
+                self.cost_usd += price.of(usage) + price.of(estimate)
         if self.parent is not None:
             self.parent.record(usage, role=self.role, model=model, estimate=estimate)
 
@@ -219,9 +237,12 @@ class Meter:
             raise
 
     def _out_of_time(self) -> BudgetExceeded:
-        return self._exceeded(StopReason.TIME_BUDGET, f"the time is up after {self.elapsed_s:.2f} s")
+        keeper = self._timekeeper
+        return keeper._exceeded(StopReason.TIME_BUDGET, f"the time is up after {keeper.elapsed_s:.2f} s")
 
     def _exceeded(self, reason: StopReason, facts: str) -> BudgetExceeded:
-        return BudgetExceeded(
+        error = BudgetExceeded(
             f"The budget is used up before there was an answer: {facts}. Raise it in Budget(...).", reason=reason
         )
+        error.meter = self
+        return error

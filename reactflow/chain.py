@@ -12,9 +12,9 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, Protocol, TypeAlias, cast, overload, runtime_checkable
 
-from reactflow.errors import ConfigurationError
+from reactflow.errors import BudgetExceeded, ConfigurationError
 from reactflow.frozen import FrozenDict
 from reactflow.messages import AssistantMessage, ToolCall, ToolMessage
 from reactflow.model import ChatRequest, ChatResponse
@@ -129,8 +129,13 @@ def _carrying(layer: Advisor, inner: Handler) -> Handler:
             said.append(response)
             return response
 
-        response = await layer.advise(request, call_next)
-        if said and response is said[-1]:
+        try:
+            response = await layer.advise(request, call_next)
+        except BudgetExceeded as limit:
+            if not said or said[-1].message.tool_calls or not request.run.meter.raised(limit):
+                raise
+            return said[-1].replace(stop_reason=limit.reason)  # the answer is there: only this layer had no time
+        if any(response is each for each in said):
             return response
         if not isinstance(response, ChatResponse) or not isinstance(response.message, AssistantMessage):
             raise ConfigurationError(
@@ -143,20 +148,21 @@ def _carrying(layer: Advisor, inner: Handler) -> Handler:
 
 
 def _filled(response: ChatResponse, said: list[ChatResponse]) -> ChatResponse:
-    """Fill what *response* leaves unsaid from the inner responses, the newest first."""
+    """Fill what *response* leaves unsaid from the inner response with its message, or else from the newest."""
     if not said:
         return response
     context: dict[str, Any] = {}
     for inner in said:
         context.update(inner.context)
-    last = said[-1]
+    source = next((each for each in reversed(said) if each.message is response.message), said[-1])
     return replace(
         response,
         context=FrozenDict(context | dict(response.context)),
-        usage=response.usage or last.usage,
-        finish_reason=response.finish_reason or last.finish_reason,
-        stop_reason=response.stop_reason or last.stop_reason,
-        transcript=response.transcript or last.transcript,
+        usage=response.usage or source.usage,
+        finish_reason=response.finish_reason or source.finish_reason,
+        stop_reason=response.stop_reason or source.stop_reason,
+        transcript=response.transcript or source.transcript,
+        offered=source.offered if response.offered is None else response.offered,
     )
 
 
@@ -178,6 +184,8 @@ def check_advisors(advisors: Iterable[object]) -> tuple[AnyAdvisor, ...]:
     Raises:
         ConfigurationError: An object has neither ``advise`` nor ``advise_tool``, or its order is no whole number.
     """
+    if isinstance(advisors, str) or not isinstance(advisors, Iterable):
+        raise ConfigurationError(f"advisors={advisors!r:.80}: give a list of advisors; write [...] around it.")
     checked: list[AnyAdvisor] = []
     for item in advisors:
         known = [name for name in ("advise", "advise_tool") if callable(getattr(item, name, None))]
@@ -217,8 +225,18 @@ class FunctionAdvisor:
         return f"{getattr(self.function, '__name__', 'advisor')}(order={int(self.order)})"
 
 
-def advisor(*, order: int = Order.LOGGING) -> Callable[[AdvisorFunction | SyncAdvisorFunction], FunctionAdvisor]:
-    """Make an advisor of a function ``(request, call_next)``, async or plain.
+@overload
+def advisor(function: AdvisorFunction | SyncAdvisorFunction, /) -> FunctionAdvisor: ...
+
+
+@overload
+def advisor(*, order: int = ...) -> Callable[[AdvisorFunction | SyncAdvisorFunction], FunctionAdvisor]: ...
+
+
+def advisor(
+    function: AdvisorFunction | SyncAdvisorFunction | None = None, /, *, order: int = Order.LOGGING
+) -> FunctionAdvisor | Callable[[AdvisorFunction | SyncAdvisorFunction], FunctionAdvisor]:
+    """Make an advisor of a function ``(request, call_next)``, async or plain; with or without ``order``.
 
     Example::
 
@@ -239,4 +257,4 @@ def advisor(*, order: int = Order.LOGGING) -> Callable[[AdvisorFunction | SyncAd
             )
         return FunctionAdvisor(function, order)
 
-    return wrap
+    return wrap if function is None else wrap(function)

@@ -7,25 +7,23 @@ notebook whose own loop is running, and in any thread, and connections stay open
 from __future__ import annotations
 
 import asyncio
-import atexit
-import os
-import queue
+import contextlib
 import threading
-from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass
-from types import EllipsisType
+from types import EllipsisType, NoneType
 from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
-from reactflow.answer_stream import AnswerStream, Drafts
+from reactflow.answer_stream import AnswerStream, Drafts, check_drafts
+from reactflow.background import run_blocking, stream_blocking
 from reactflow.budget import NO_BUDGET, Budget, Meter
-from reactflow.errors import ConfigurationError, ConflictError, ReactflowError, StoreError
+from reactflow.errors import ConfigurationError, ConflictError, StoreError
 from reactflow.events import Emit, Event, RunFinished, RunStarted, discard
-from reactflow.frozen import FrozenDict
+from reactflow.frozen import EMPTY, FrozenDict
+from reactflow.judge import FLAGS
 from reactflow.messages import UserMessage
 from reactflow.model import ChatRequest, Run, acting_as, current_run
 from reactflow.result import AgentResult
-from reactflow.revise import FLAGS
 from reactflow.toolbox import Tool, ToolContext
 from reactflow.tooling.definition import ToolOptions
 
@@ -69,12 +67,18 @@ class Call:
                 "or leave it out for no memory."
             )
         for name in ("context", "options"):
-            if not isinstance(getattr(self, name), (Mapping, type(None))):
-                raise ConfigurationError(f"{name}={getattr(self, name)!r}: give a dict, or leave it out.")
+            check_mapping(name, getattr(self, name))
         if self.max_rounds is not ...:
             check_max_rounds(self.max_rounds)
         if not isinstance(self.budget, (Budget, type(None), EllipsisType)):
             raise ConfigurationError(f"budget={self.budget!r}: give Budget(...), or None for no limit.")
+
+
+def check_mapping(name: str, value: object) -> Mapping[str, Any]:
+    """Return *value*, empty where it is None, or raise ConfigurationError where it is no mapping."""
+    if not isinstance(value, (Mapping, NoneType)):
+        raise ConfigurationError(f"{name}={value!r}: give a dict, or leave it out.")
+    return value or EMPTY
 
 
 def check_max_rounds(value: object) -> None:
@@ -103,12 +107,11 @@ class Doors(Generic[ResultT]):
     """Whether streamed text may still be rejected, so that it is shown only after the verdict."""
 
     async def _perform(self, request: ChatRequest) -> ResultT:
-        """Carry out one run; the question is the only message of *request*."""
-        raise NotImplementedError  # abstract
+        """Carry out one run; the question is the only message of *request*.
 
-    def _partial(self, run: Run) -> ResultT | None:
-        """The best draft of a run that failed, or None where it had none."""
-        return None
+        A ReactflowError that comes out has this run's best draft as its ``partial``, or None where it had none.
+        """
+        raise NotImplementedError  # abstract
 
     def call(self, question: str | UserMessage, **settings: Unpack[Settings]) -> str:
         """Ask, and return the answer's text."""
@@ -149,7 +152,7 @@ class Doors(Generic[ResultT]):
         """
         message, call = read_question(question), Call(**settings)
         events: asyncio.Queue[Event | None] = asyncio.Queue()
-        answers = AnswerStream(_from_any_thread(events), drafts=drafts, holds_back=self.holds_back)
+        answers = AnswerStream(_from_any_thread(events), drafts=check_drafts(drafts), holds_back=self.holds_back)
         task = asyncio.create_task(self._launch(message, call, emit=answers, stream=True))
         task.add_done_callback(lambda _: events.put_nowait(None))
         try:
@@ -210,9 +213,6 @@ class Doors(Generic[ResultT]):
                 await _commit(run, result)
             emit(RunFinished(result=result))
             return result
-        except ReactflowError as error:
-            error.partial = error.partial or self._partial(run)
-            raise
         finally:
             current_run.reset(inside)
             acting_as.reset(role)
@@ -277,103 +277,8 @@ def _from_any_thread(events: asyncio.Queue[Event | None]) -> Emit:
     def emit(event: Event) -> None:
         if threading.get_ident() == home:
             events.put_nowait(event)
-        else:
+            return
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
             loop.call_soon_threadsafe(events.put_nowait, event)
 
     return emit
-
-
-class _Background:
-    """An event loop in a daemon thread."""
-
-    def __init__(self) -> None:
-        self.pid = os.getpid()
-        self.loop = asyncio.new_event_loop()
-        self.blocked = False  # its own thread waits in a plain door that an async tool called
-        self.thread = threading.Thread(target=self._serve, name="reactflow-loop", daemon=True)
-        self.thread.start()
-
-    def _serve(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        try:
-            self.loop.run_forever()
-        finally:
-            unfinished = asyncio.all_tasks(self.loop)
-            for task in unfinished:
-                task.cancel()
-            self.loop.run_until_complete(asyncio.gather(*unfinished, return_exceptions=True))
-            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
-            self.loop.close()
-
-    def close(self) -> None:
-        """Stop the loop, cancelling what still runs on it.  A forked child has no such thread."""
-        if self.pid == os.getpid() and self.thread.is_alive():
-            self.loop.call_soon_threadsafe(self.loop.stop)
-            self.thread.join(timeout=5)
-
-
-_shared: _Background | None = None
-_starting = threading.Lock()
-
-
-def _shared_loop() -> _Background:
-    """The loop that all plain doors of this process share, so that connections stay open between calls."""
-    global _shared
-    with _starting:
-        if _shared is None or _shared.pid != os.getpid():  # a forked child needs a thread of its own
-            _shared = _Background()
-            atexit.register(_shared.close)
-        return _shared
-
-
-@contextmanager
-def _loop_to_wait_for() -> Iterator[asyncio.AbstractEventLoop]:
-    """A loop that this thread may block on: the shared one, or a new one where that would wait for itself."""
-    shared = _shared_loop()
-    on_it = threading.get_ident() == shared.thread.ident
-    if not on_it and not shared.blocked:
-        yield shared.loop
-        return
-    own, was_blocked = _Background(), shared.blocked
-    shared.blocked = True
-    try:
-        yield own.loop
-    finally:
-        shared.blocked = was_blocked
-        own.close()
-
-
-def run_blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Run *work* to its end from plain code and return what it returns.  An interrupt cancels it."""
-    with _loop_to_wait_for() as loop:
-        future = asyncio.run_coroutine_threadsafe(work, loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-
-_END = object()
-
-
-def stream_blocking(events: AsyncGenerator[Event, None]) -> Iterator[Event]:
-    """Iterate over *events* from plain code.  Ending the iteration early closes them."""
-    buffer: queue.SimpleQueue[Any] = queue.SimpleQueue()
-
-    async def pump() -> None:
-        try:
-            async for event in events:
-                buffer.put(event)
-        finally:
-            await events.aclose()
-            buffer.put(_END)
-
-    with _loop_to_wait_for() as loop:
-        pumping = asyncio.run_coroutine_threadsafe(pump(), loop)
-        try:
-            while (event := buffer.get()) is not _END:
-                yield event
-            pumping.result()
-        finally:
-            pumping.cancel()

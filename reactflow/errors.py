@@ -19,6 +19,7 @@ Every one of them that is raised after a draft exists carries it as ``partial``.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from reactflow.result import AgentResult, StopReason
 
@@ -31,6 +32,18 @@ class ReactflowError(Exception):
     """
 
     partial: AgentResult | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Rebuild from the message and the facts: an error crosses process borders without its constructor."""
+        facts = {key: value for key, value in self.__dict__.items() if key != "meter"}
+        return _rebuilt, (type(self), self.args, facts)
+
+
+def _rebuilt(kind: type[ReactflowError], args: tuple[Any, ...], facts: dict[str, Any]) -> ReactflowError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(facts)
+    return error
 
 
 class ConfigurationError(ReactflowError, ValueError):
@@ -136,7 +149,10 @@ class BudgetExceeded(ReactflowError):
 
     Attributes:
         reason: Which limit, as a stop reason.
+        meter: The meter whose limit it was; tells a run's own limit from that of a run inside it.
     """
+
+    meter: object = None
 
     def __init__(self, message: str, *, reason: StopReason) -> None:
         super().__init__(message)

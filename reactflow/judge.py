@@ -60,6 +60,21 @@ VERDICT_SCHEMA: Mapping[str, Any] = FrozenDict(
 """What a judge is asked to reply with; strict enough for servers that enforce schemas."""
 
 
+REQUIRED = "reflection.required"
+FEEDBACK = "reflection.feedback"
+JUDGEMENT = "reflection.judgement"
+SKIP = "reflection.skip"
+"""Context keys.  The first three are on every judged response; the last, on a request, says not to judge."""
+
+FLAGS = (REQUIRED, FEEDBACK, JUDGEMENT, SKIP)
+
+
+def judgement_of(response: ChatResponse) -> Judgement | None:
+    """What an evaluator said of this very draft, or None where nobody judged it."""
+    judgement = response.context.get(JUDGEMENT)
+    return judgement if isinstance(judgement, Judgement) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A finished answer that has yet to be judged.
@@ -111,6 +126,8 @@ def check_judgement(value: object, evaluator: object, *, question: str = "") -> 
         raise ConfigurationError(
             f"Evaluator {name} returned {value!r:.80}; return a Judgement or a bool (bool(...) makes one)."
         )
+    if value.status not in ("judged", "unjudged"):
+        raise ConfigurationError(f"Evaluator {name} returned status={value.status!r:.80}; give 'judged' or 'unjudged'.")
     if not isinstance(value.passed, bool):
         raise ConfigurationError(f"Evaluator {name} returned passed={value.passed!r:.80}; give True or False.")
     for part in ("score", "confidence"):

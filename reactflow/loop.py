@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from reactflow.chain import Handler
-from reactflow.frozen import FrozenDict
-from reactflow.messages import AssistantMessage, Message, ToolMessage
+from reactflow.messages import AssistantMessage, ToolMessage
 from reactflow.model import ChatRequest, ChatResponse, cut_short
 from reactflow.phrases import max_rounds_notice
 from reactflow.result import StopReason
@@ -36,64 +35,43 @@ class ReactLoop:
         """Answer *request* in at most ``run.max_rounds`` model calls with tools, and one without where they run out.
 
         Returns:
-            The answer; its ``transcript`` holds the tool calls and results that led to it, its ``context`` what the
-            rounds added.  ``stop_reason`` is set where this is no ordinary answer (cut, filtered, refused, given by
-            a tool, or forced).
+            The answer; its ``transcript`` holds the tool calls and results that led to it, its ``context`` the
+            request's with what the rounds added.  ``stop_reason`` is set where this is no ordinary answer
+            (cut, filtered, refused, given by a tool, or forced).
 
         Raises:
             BudgetExceeded: A limit came before an answer.
             ModelBehaviorError: The model twice gave neither text nor tool calls.
         """
-        turn = _Turn(request)
-        for round in count(1):
-            limit = request.run.max_rounds
-            if limit is not None and round > limit:
-                return await self._forced_answer(turn)
-            response = turn.heard(await self.think(turn.request))
+        start, limit = len(request.messages), request.run.max_rounds
+        for _ in count() if limit is None else range(limit):
+            response, request = await self._round(request)
             calls = response.message.tool_calls
             if not calls:
-                return turn.ended(response, cut_short(response))
-            results = await self.tools.run(response, turn.request)
-            turn.said(response.message, *results)
-            if answers_directly(calls, results, turn.request.tools):
-                return turn.ended(_direct_answer(results), StopReason.RETURN_DIRECT)
-        raise AssertionError("count() never ends")  # pragma: no cover
+                return _ended(response, request, start, cut_short(response))
+            offered = request.tools if response.offered is None else response.offered
+            results = await self.tools.run(response, request.replace(tools=offered))
+            request = request.followed_by(response.message, *results)
+            if answers_directly(calls, results, offered):
+                return _ended(_direct_answer(results), request, start, StopReason.RETURN_DIRECT)
+        notice = max_rounds_notice(request.run.question.text)
+        response, request = await self._round(request.replace(tools=(), tool_choice="none").followed_by(notice))
+        return _ended(response, request, start, cut_short(response) or StopReason.MAX_ROUNDS)
 
-    async def _forced_answer(self, turn: _Turn) -> ChatResponse:
-        """Take the tools away and ask for an answer from what is there."""
-        turn.said(max_rounds_notice(turn.request.run.question.text))
-        response = turn.heard(await self.think(turn.request.replace(tools=(), tool_choice="none")))
-        return turn.ended(response, cut_short(response) or StopReason.MAX_ROUNDS)
+    async def _round(self, request: ChatRequest) -> tuple[ChatResponse, ChatRequest]:
+        """One model call, and the request as it goes on: with what the round appended and added to the context."""
+        response = await self.think(request)
+        if response.transcript or response.context:
+            request = request.followed_by(*response.transcript).with_context(response.context)
+        return response, request
 
 
-class _Turn:
-    """The request as it grows, and what the rounds added to the context."""
-
-    __slots__ = ("added", "request", "start")
-
-    def __init__(self, request: ChatRequest) -> None:
-        self.request = request
-        self.start = len(request.messages)
-        self.added: dict[str, object] = {}
-
-    def said(self, *messages: Message) -> None:
-        self.request = self.request.followed_by(*messages)
-
-    def heard(self, response: ChatResponse) -> ChatResponse:
-        """Keep what a round brought beside its message: what it appended, and its context."""
-        if response.transcript:
-            self.said(*response.transcript)
-        if response.context:
-            self.added.update(response.context)
-            self.request = self.request.with_context(**response.context)
-        return response
-
-    def ended(self, response: ChatResponse, reason: StopReason | None) -> ChatResponse:
-        return response.replace(
-            transcript=self.request.messages[self.start :],
-            context=FrozenDict(self.added),
-            stop_reason=response.stop_reason or reason,
-        )
+def _ended(response: ChatResponse, request: ChatRequest, start: int, reason: StopReason | None) -> ChatResponse:
+    return response.replace(
+        transcript=request.messages[start:],
+        context=request.context,
+        stop_reason=response.stop_reason or reason,
+    )
 
 
 def _direct_answer(results: tuple[ToolMessage, ...]) -> ChatResponse:

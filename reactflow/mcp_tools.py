@@ -9,7 +9,6 @@ gets a loop of its own in a thread, which calls from anywhere are handed over to
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import weakref
@@ -95,8 +94,7 @@ class McpTools(Iterable[Tool]):
         self._timeout_s, self._max_result_chars = timeout_s, max_result_chars
         self._thread = LoopThread("reactflow-mcp", lambda: Line(endpoint, timeout_s), Line.close)
         self._tools: tuple[Tool, ...] | None = None
-        weakref.finalize(self, self._thread.close).atexit = False  # _close_all waits, which this must not
-        _alive.add(self)
+        weakref.finalize(self, self._thread.close).atexit = False  # does not wait, as the end of the program must
 
     def __iter__(self) -> Iterator[Tool]:
         if self._tools is None:
@@ -122,7 +120,8 @@ class McpTools(Iterable[Tool]):
 
     def close(self) -> None:
         """End the session and its thread, and a process that was started.  Blocks until that is done."""
-        _finish([self])
+        with contextlib.suppress(TimeoutError):
+            self._thread.close().result(2 * CLOSE_S)
 
     async def aclose(self) -> None:
         """As :meth:`close`, without blocking the event loop."""
@@ -168,21 +167,6 @@ class McpTools(Iterable[Tool]):
             )
         except ConfigurationError as error:
             raise ConfigurationError(f"{self._endpoint.label}: {error} Leave it out by allowed=[...].") from error
-
-
-_alive: weakref.WeakSet[McpTools] = weakref.WeakSet()
-
-
-@atexit.register
-def _close_all() -> None:
-    _finish(list(_alive))
-
-
-def _finish(several: Iterable[McpTools]) -> None:
-    """Close all of them at the same time, and wait for it."""
-    for closing in [tools._thread.close() for tools in several]:
-        with contextlib.suppress(Exception):
-            closing.result(2 * CLOSE_S)
 
 
 def _wait(thread: LoopThread[Line]) -> Sequence[RemoteTool]:

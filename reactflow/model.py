@@ -7,12 +7,14 @@ the listeners, so that no role can escape the budget and neither the loop nor th
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from types import NoneType
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 from uuid import uuid4
 
@@ -34,12 +36,14 @@ from reactflow.messages import (
     AssistantMessage,
     Message,
     SystemMessage,
+    ToolCall,
     ToolMessage,
     Usage,
     UserMessage,
     estimate_tokens,
 )
 from reactflow.result import Reflection, StopReason
+from reactflow.threads import cancels
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +101,15 @@ class Run:
     parent: Run | None = None
     calls: Counter[str] = field(default_factory=Counter)  # model calls, by role
     tool_calls: Counter[str] = field(default_factory=Counter)  # by tool; feedback does not reset them
-    attempt: int = 1  # which draft of this turn is in the making, from 1
+    attempt: int = 0  # which draft of this run is in the making, from 1; no number is given twice
     effects: dict[tuple[str, str], tuple[int, ToolMessage]] = field(
         default_factory=dict
     )  # side effects done, with their attempt
     drafts: dict[int, ChatResponse] = field(default_factory=dict)  # complete answers by attempt, judged or not
     reflections: list[Reflection] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    commit: Callable[[], Any] | None = None  # what memory noted to store once the run has ended well
+    model_error: BaseException | None = None  # what the last failed model call raised, whatever its type
+    commit: Callable[[], Awaitable[None]] | None = None  # what memory noted to store once the run has ended well
     holds: set[tuple[int, str]] = field(default_factory=set)  # the conversations whose turn this run has
     resources: AsyncExitStack = field(default_factory=AsyncExitStack)  # closed when the run is over
 
@@ -154,9 +159,9 @@ class ChatRequest:
         """Return a copy with *messages* added at the end."""
         return replace(self, messages=(*self.messages, *messages))
 
-    def with_context(self, **keys: Any) -> ChatRequest:
-        """Return a copy whose context has *keys* added or replaced."""
-        return replace(self, context=FrozenDict({**self.context, **keys}))
+    def with_context(self, entries: Mapping[str, Any] = EMPTY, /, **keys: Any) -> ChatRequest:
+        """Return a copy whose context has *entries* and *keys* added or replaced."""
+        return replace(self, context=FrozenDict({**self.context, **entries, **keys}))
 
     def aside(self, *messages: Message) -> ChatRequest:
         """Return a fresh request on the same run, without history, tools or options: what a judge uses."""
@@ -174,6 +179,8 @@ class ChatResponse:
         context: What the layers want each other and the caller to know.
         stop_reason: Set by whoever ends the turn; None leaves it to the agent.
         transcript: What was appended to the request on the way to this answer, oldest first.
+        offered: The tools that the model was really shown, where it calls some; a layer inside may have hidden or
+            added tools.
     """
 
     message: AssistantMessage
@@ -182,6 +189,7 @@ class ChatResponse:
     context: Mapping[str, Any] = field(default=EMPTY, hash=False)
     stop_reason: StopReason | None = None
     transcript: tuple[Message, ...] = ()
+    offered: tuple[ToolSpec, ...] | None = None
 
     @property
     def text(self) -> str:
@@ -192,9 +200,9 @@ class ChatResponse:
         """Return a copy with *changes*."""
         return replace(self, **changes)
 
-    def with_context(self, **keys: Any) -> ChatResponse:
-        """Return a copy whose context has *keys* added or replaced."""
-        return replace(self, context=FrozenDict({**self.context, **keys}))
+    def with_context(self, entries: Mapping[str, Any] = EMPTY, /, **keys: Any) -> ChatResponse:
+        """Return a copy whose context has *entries* and *keys* added or replaced."""
+        return replace(self, context=FrozenDict({**self.context, **entries, **keys}))
 
 
 @runtime_checkable
@@ -253,7 +261,7 @@ class _Speaker:
             self._emit(TextWithdrawn(self._round, self._role))
 
 
-async def ask(model: ChatModel, request: ChatRequest, *, role: str = "agent") -> ChatResponse:
+async def ask(model: ChatModel, request: ChatRequest, *, role: str) -> ChatResponse:
     """Call *model* once, inside the run's budget.
 
     Args:
@@ -269,23 +277,28 @@ async def ask(model: ChatModel, request: ChatRequest, *, role: str = "agent") ->
         ModelBehaviorError: What came back is not a :class:`ChatResponse`.
     """
     run, emit = request.run, request.emit
-    run.meter.check(model.name)
+    run.meter.begin_call(model.name)
     run.calls[role] += 1
-    run.meter.begin_call()
     round = run.calls[role]
     emit(ModelStarted(round=round, role=role, model=model.name))
     speaker = _Speaker(emit, round, role)
     started = time.perf_counter()
     try:
         response = await run.meter.cut(_complete(model, request.replace(emit=speaker), role))
-        if not isinstance(response, ChatResponse) or not isinstance(response.message, AssistantMessage):
-            raise ModelBehaviorError(
-                f"Model {model.name!r} returned {type(response).__name__}; "
-                "complete() must return a ChatResponse with an AssistantMessage."
-            )
+        _check_response(response, model.name)
+    except asyncio.CancelledError as error:
+        speaker.withdraw()
+        _count_unknown(model, request, role, UNKNOWN_USAGE, 0)
+        if cancels():
+            raise
+        run.model_error = ModelBehaviorError(f"Model {model.name!r} was cancelled from within and gave no answer.")
+        raise run.model_error from error
     except BaseException as error:
         speaker.withdraw()
-        _count_failed(model, request, role, error)
+        if isinstance(error, (BudgetExceeded, TimeoutError)):  # cut, so paid for as far as it came
+            _count_unknown(model, request, role, UNKNOWN_USAGE, 0)
+        if not isinstance(error, BudgetExceeded):
+            run.model_error = error
         raise
     response = _counted(model, request, role, response)
     if request.stream and not speaker.spoke and response.text:
@@ -319,25 +332,48 @@ def _counted(model: ChatModel, request: ChatRequest, role: str, response: ChatRe
     if usage is not None and not usage.unknown_calls:
         request.run.meter.record(usage, role=role, model=model.name)
         return response
-    guess = estimate_tokens(response.text) if request.run.meter.needs_estimate else 0
+    guess = _tokens_of(response.message) if request.run.meter.needs_estimate else 0
     _count_unknown(model, request, role, usage or UNKNOWN_USAGE, guess)
     return response.replace(usage=UNKNOWN_USAGE) if usage is None else response
 
 
-def _count_failed(model: ChatModel, request: ChatRequest, role: str, error: BaseException) -> None:
-    """A call that was cut or cancelled has been paid for as far as it came, and nobody said how much."""
-    if not isinstance(error, Exception) or isinstance(error, (TimeoutError, BudgetExceeded)):
-        _count_unknown(model, request, role, UNKNOWN_USAGE, 0)
+def _check_response(response: object, model: str) -> None:
+    """Find out here, and not somewhere in a loop, that a model does not keep the protocol."""
+    if not isinstance(response, ChatResponse) or not isinstance(response.message, AssistantMessage):
+        raise ModelBehaviorError(
+            f"Model {model!r} returned {type(response).__name__}; "
+            "complete() must return a ChatResponse with an AssistantMessage."
+        )
+    message = response.message
+    calls = message.tool_calls
+    if (
+        not isinstance(message.text, str)
+        or not isinstance(calls, tuple)
+        or not all(isinstance(call, ToolCall) and isinstance(call.arguments, str) for call in calls)
+        or not isinstance(response.usage, (Usage, NoneType))
+        or not isinstance(response.finish_reason, (str, NoneType))
+        or not isinstance(response.context, Mapping)
+    ):
+        raise ModelBehaviorError(
+            f"Model {model!r} returned a response with a field of the wrong type; text, arguments and finish_reason "
+            "are texts, tool_calls is a tuple of ToolCall, usage a Usage or None, context a mapping."
+        )
 
 
 def _count_unknown(model: ChatModel, request: ChatRequest, role: str, usage: Usage, written: int) -> None:
     meter = request.run.meter
-    read = sum(estimate_tokens(message.text) for message in request.messages) if meter.needs_estimate else 0
-    meter.record(usage, role=role, model=model.name, estimate=read + written)
+    read = sum(map(_tokens_of, request.messages)) if meter.needs_estimate else 0
+    meter.record(usage, role=role, model=model.name, estimate=Usage(read, written, model_calls=0))
     if meter.needs_estimate:
         request.run.warn(
             f"Model {model.name!r} did not report its tokens; the budget counts an estimate for those calls."
         )
+
+
+def _tokens_of(message: Message) -> int:
+    """An estimate of what *message* costs, the arguments of its tool calls included."""
+    calls = message.tool_calls if isinstance(message, AssistantMessage) else ()
+    return estimate_tokens(message.text) + sum(estimate_tokens(call.name + call.arguments) for call in calls)
 
 
 def answering(model: ChatModel) -> Callable[[ChatRequest], Awaitable[ChatResponse]]:
@@ -350,10 +386,12 @@ def answering(model: ChatModel) -> Callable[[ChatRequest], Awaitable[ChatRespons
     async def answer(request: ChatRequest) -> ChatResponse:
         request = _with_one_system_message(request)
         for _ in range(2):
-            response = await ask(model, request)
+            response = await ask(model, request, role="agent")
             if response.message.tool_calls and not request.tools:
                 response = response.replace(message=replace(response.message, tool_calls=()), finish_reason="stop")
-            if response.text.strip() or response.message.tool_calls:
+            if response.message.tool_calls:
+                return response.replace(offered=request.tools)
+            if response.text.strip():
                 return response
         ending = f" (finish reason {response.finish_reason!r})" if response.finish_reason else ""
         raise ModelBehaviorError(

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from types import EllipsisType
-from typing import Any, Literal, Self
+from types import EllipsisType, UnionType
+from typing import Any, Generic, Literal, Self
 
 from reactflow.advisors.chat_memory import ChatMemoryAdvisor
 from reactflow.advisors.reflection import OnJudgeError, ReflectionAdvisor
-from reactflow.agent import REACT_PROMPT, SimpleReactAgent
+from reactflow.agent import REACT_PROMPT, SimpleReactAgent, check_model
 from reactflow.budget import Budget
 from reactflow.builder import AgentBuilder
-from reactflow.chain import AnyAdvisor
+from reactflow.chain import AnyAdvisor, check_advisors
 from reactflow.doors import Doors
 from reactflow.errors import ConfigurationError
 from reactflow.judge import LLMJudge
 from reactflow.memory import ChatMemory, WindowChatMemory
-from reactflow.model import ChatModel, ChatRequest, Run
-from reactflow.result import AgentResult
+from reactflow.model import ChatModel, ChatRequest
+from reactflow.result import AgentResult, OutputT
 
 
-class ReflectionAgent(Doors[AgentResult]):
+class ReflectionAgent(Doors[AgentResult[OutputT]], Generic[OutputT]):
     """A ReAct agent that reviews each answer before it goes out.  Has all the doors of its ``delegate``.
 
     Args:
@@ -58,7 +58,7 @@ class ReflectionAgent(Doors[AgentResult]):
         on_judge_error: OnJudgeError = "accept",
         on_revision_error: Literal["return", "raise"] = "return",
         budget: Budget | None = None,
-        output_type: Any = None,
+        output_type: type[OutputT] | Mapping[str, Any] | UnionType | None = None,
         options: Mapping[str, Any] | None = None,
         max_parallel_tools: int = 8,
         max_tool_calls: int | None = None,
@@ -68,13 +68,20 @@ class ReflectionAgent(Doors[AgentResult]):
             raise ConfigurationError(
                 "Give judge_model=... or evaluator=..., not both: there is one owner of the verdict."
             )
-        given = tuple(advisors)
-        judge = next((each for each in (evaluator, judge_model) if each is not None), LLMJudge(model))
-        reflection = ReflectionAdvisor(judge, on_judge_error=on_judge_error)
+        given = check_advisors(advisors)
+        check_model(model)
+        if evaluator is None:
+            evaluator = LLMJudge(model) if judge_model is None else judge_model
+        if any(getattr(each, "reflects", False) for each in given):
+            raise ConfigurationError(
+                "ReflectionAgent brings its own reflection advisor, and two would judge each answer twice; "
+                "give evaluator=... or judge_model=... instead."
+            )
+        reflection = ReflectionAdvisor(evaluator, on_judge_error=on_judge_error)
         if isinstance(memory, EllipsisType):
             owned = any(isinstance(each, ChatMemoryAdvisor) for each in given)
             memory = None if owned else WindowChatMemory()
-        self.delegate = SimpleReactAgent(
+        self.delegate: SimpleReactAgent[OutputT] = SimpleReactAgent(
             model=model,
             tools=tools,
             advisors=(*given, reflection),
@@ -107,11 +114,8 @@ class ReflectionAgent(Doors[AgentResult]):
     def __repr__(self) -> str:
         return repr(self.delegate).replace(type(self.delegate).__name__, type(self).__name__, 1)
 
-    async def _perform(self, request: ChatRequest) -> AgentResult:
+    async def _perform(self, request: ChatRequest) -> AgentResult[OutputT]:
         return await self.delegate._perform(request)
-
-    def _partial(self, run: Run) -> AgentResult | None:
-        return self.delegate._partial(run)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Generic, Literal
+
+from typing_extensions import TypeVar
 
 from reactflow.frozen import EMPTY
 from reactflow.messages import NO_USAGE, Message, Usage
+
+DraftT = TypeVar("DraftT")
+OutputT = TypeVar("OutputT", default=Any)
 
 
 class StopReason(StrEnum):
@@ -99,6 +104,33 @@ class EvalResult:
         return Judgement(self.passed, self.detail or None, self.score)
 
 
+def rank(judgement: Judgement | None) -> tuple[bool, float]:
+    """How good a draft is: approved before not approved, then by score; no score is below every score.
+
+    A draft that was let through unjudged is not approved: *passed* is only a policy there.
+    """
+    if judgement is None:
+        return False, -1.0
+    approved = judgement.passed and judgement.status == "judged"
+    return approved, -1.0 if judgement.score is None else judgement.score
+
+
+def best(drafts: Iterable[DraftT], judgement_of: Callable[[DraftT], Judgement | None]) -> DraftT:
+    """The draft of the highest rank; of equals, and where none has a score, the latest.
+
+    Raises:
+        ValueError: There is no draft.
+    """
+    chosen: tuple[tuple[bool, float], DraftT] | None = None
+    for draft in drafts:
+        place = rank(judgement_of(draft))
+        if chosen is None or place >= chosen[0]:
+            chosen = place, draft
+    if chosen is None:
+        raise ValueError("there is no attempt to choose from")
+    return chosen[1]
+
+
 @dataclass(frozen=True, slots=True)
 class Reflection:
     """One draft and what was said of it."""
@@ -108,7 +140,7 @@ class Reflection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentResult:
+class AgentResult(Generic[OutputT]):
     """What one run of an agent gives back.  ``str(result)`` is the answer's text.
 
     Args:
@@ -131,7 +163,7 @@ class AgentResult:
     """
 
     text: str
-    output: Any = None
+    output: OutputT | None = None
     stop_reason: StopReason = StopReason.ANSWERED
     approved: bool = False
     reviewed: bool = False

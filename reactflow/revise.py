@@ -11,41 +11,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from reactflow.advisors.reflection import FEEDBACK, JUDGEMENT, REQUIRED, SKIP
 from reactflow.chain import Handler
 from reactflow.errors import BudgetExceeded, ModelBehaviorError, ProviderError
 from reactflow.events import RevisionStarted
 from reactflow.frozen import FrozenDict
+from reactflow.judge import FEEDBACK, FLAGS, REQUIRED, SKIP, judgement_of
 from reactflow.messages import Message
-from reactflow.model import ChatRequest, ChatResponse, cut_short
+from reactflow.model import ChatRequest, ChatResponse, Run, cut_short
 from reactflow.phrases import feedback_message, generic_feedback
 from reactflow.progress import stalled
-from reactflow.result import Judgement, StopReason
-
-FLAGS = (REQUIRED, FEEDBACK, JUDGEMENT, SKIP)
+from reactflow.result import StopReason, best
 
 
-def judgement_of(response: ChatResponse) -> Judgement | None:
-    """What the evaluator said of this very draft, or None where nobody judged it."""
-    return response.context.get(JUDGEMENT)
-
-
-def best(drafts: Iterable[ChatResponse]) -> ChatResponse:
+def best_draft(drafts: Iterable[ChatResponse]) -> ChatResponse:
     """The highest by (approved, score); of equals, and where none has a score, the latest."""
-
-    def rank(draft: ChatResponse) -> tuple[bool, float]:
-        judgement = judgement_of(draft)
-        if judgement is None:
-            return False, -1.0
-        return judgement.passed, -1.0 if judgement.score is None else judgement.score
-
-    chosen: ChatResponse | None = None
-    for draft in drafts:
-        if chosen is None or rank(draft) >= rank(chosen):
-            chosen = draft
-    if chosen is None:
-        raise ValueError("there is no draft to choose from")
-    return chosen
+    return best(drafts, judgement_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,61 +53,78 @@ class Revise:
         run, start = request.run, len(request.messages)
         drafts: list[ChatResponse] = []
         while True:
-            run.attempt = len(drafts) + 1
+            run.attempt += 1
             try:
                 draft = await self.attempt(self._fresh(request, revisions=len(drafts)))
-            except (BudgetExceeded, ModelBehaviorError, ProviderError) as error:
-                if not drafts or (self.on_error == "raise" and not isinstance(error, BudgetExceeded)):
+            except Exception as error:
+                if not drafts or not self._recovers(run, error):
                     raise
-                return self._chosen(drafts, request.messages[start:], self._given_up(request, error))
-            said = request.followed_by(*draft.transcript)
+                return _answer(drafts, request.messages[start:], _given_up(run, error))
+            request = request.followed_by(*draft.transcript)
+            draft = draft.replace(transcript=request.messages[start:])
             if drafts and cut_short(draft):  # no whole answer, so it never replaces a draft that is one
                 run.warn(f"A revision ended with {draft.finish_reason!r}, so the best whole draft is returned.")
-                said = said.followed_by(draft.message)
-                return self._chosen(drafts, said.messages[start:], StopReason.REVISION_ERROR)
+                return _answer(drafts, (*draft.transcript, draft.message), StopReason.REVISION_ERROR)
             drafts.append(draft)
             run.drafts[run.attempt] = draft
             reason = self._ending(drafts)
             if reason is not None:
-                return self._chosen(drafts, said.messages[start:], reason)
-            request = _sent_back(said, draft, revision=len(drafts))
+                latest_wins = self._unjudged(revisions=len(drafts) - 1)
+                return _answer([draft] if latest_wins else drafts, (*draft.transcript, draft.message), reason)
+            request = _sent_back(request, draft, revision=len(drafts))
+
+    def _unjudged(self, revisions: int) -> bool:
+        """Whether this is the last revision, and nobody is to judge it."""
+        return bool(revisions) and revisions == self.rounds and not self.judge_final
 
     def _fresh(self, request: ChatRequest, revisions: int) -> ChatRequest:
         """Clear the flags of an earlier draft, and say where this one need not be judged."""
         context = {key: value for key, value in request.context.items() if key not in FLAGS}
-        if revisions and revisions == self.rounds and not self.judge_final:
+        if self._unjudged(revisions):
             context[SKIP] = True
         return request if context == request.context else request.replace(context=FrozenDict(context))
 
     def _ending(self, drafts: list[ChatResponse]) -> StopReason | None:
         """Why the newest draft ends the turn, or None where it goes back."""
         draft, revisions = drafts[-1], len(drafts) - 1
+        judgement = judgement_of(draft)
         if draft.stop_reason is not None:
             return draft.stop_reason
-        if REQUIRED not in draft.context:
-            return StopReason.MAX_REFLECTION_ROUNDS if revisions else StopReason.ANSWERED
-        if not draft.context[REQUIRED]:
-            return StopReason.APPROVED
+        if self._unjudged(revisions):
+            return StopReason.MAX_REFLECTION_ROUNDS
+        if not draft.context.get(REQUIRED):
+            if judgement is not None and judgement.status == "unjudged":
+                return StopReason.JUDGE_ERROR
+            return StopReason.APPROVED if REQUIRED in draft.context else StopReason.ANSWERED
         if revisions >= self.rounds:
             return StopReason.MAX_REFLECTION_ROUNDS
         return stalled([each.text for each in drafts], [_complaint(each) for each in drafts])
 
-    def _given_up(self, request: ChatRequest, error: Exception) -> StopReason:
+    def _recovers(self, run: Run, error: Exception) -> bool:
+        """Whether *error* only ends the revising: a limit of this run, or a failure of the model in the revision."""
         if isinstance(error, BudgetExceeded):
-            return error.reason
-        request.run.warn(f"A revision failed, so the best draft is returned: {error}")
-        return StopReason.REVISION_ERROR
+            return run.meter.raised(error)
+        of_the_model = isinstance(error, (ModelBehaviorError, ProviderError)) or error is run.model_error
+        in_judging = run.attempt in run.drafts  # whose policy has been applied already
+        return of_the_model and not in_judging and self.on_error == "return"
 
-    def _chosen(self, drafts: list[ChatResponse], said: tuple[Message, ...], reason: StopReason) -> ChatResponse:
-        latest = drafts[-1]
-        unjudged = not self.judge_final and len(drafts) > self.rounds
-        chosen = latest if unjudged else best(drafts)
-        if chosen is not latest and latest.message not in said:
-            said = (*said, latest.message)
-        context: dict[str, object] = {}
-        for draft in (*drafts, chosen):  # the flags are those of the draft that is returned
-            context = {key: value for key, value in context.items() if key not in FLAGS} | dict(draft.context)
-        return chosen.replace(transcript=said, context=FrozenDict(context), stop_reason=reason)
+
+def _given_up(run: Run, error: Exception) -> StopReason:
+    if isinstance(error, BudgetExceeded):
+        return error.reason
+    run.warn(f"A revision failed, so the best draft is returned: {error}")
+    return StopReason.REVISION_ERROR
+
+
+def _answer(drafts: list[ChatResponse], said: tuple[Message, ...], reason: StopReason) -> ChatResponse:
+    """The best of *drafts*, with all that was *said* in the turn before it and all that the attempts added."""
+    chosen = best_draft(drafts)
+    before = said[:-1] if said[-1] is chosen.message else said
+    context: dict[str, object] = {}
+    for draft in (*drafts, chosen):  # the flags are those of the draft that is returned
+        context = {key: value for key, value in context.items() if key not in FLAGS} | dict(draft.context)
+    context.pop(SKIP, None)
+    return chosen.replace(transcript=before, context=FrozenDict(context), stop_reason=reason)
 
 
 def _sent_back(request: ChatRequest, draft: ChatResponse, revision: int) -> ChatRequest:
@@ -135,7 +132,7 @@ def _sent_back(request: ChatRequest, draft: ChatResponse, revision: int) -> Chat
     question = request.run.question.text
     feedback = draft.context.get(FEEDBACK) or generic_feedback(question)
     request.emit(RevisionStarted(revision=revision, feedback=feedback))
-    request = request.with_context(**draft.context)
+    request = request.with_context(draft.context)
     return request.followed_by(draft.message, feedback_message(question, feedback))
 
 

@@ -184,8 +184,14 @@ async def _check(advisor: Advisor) -> None:
     for cause in (ValueError("check_advisor"), asyncio.CancelledError("check_advisor")):
         try:
             await _ask(advisor, "question 0", error=cause)
+        except asyncio.CancelledError:  # a cancel is passed on, and is never the same object on its way out of a thread
+            assert isinstance(cause, asyncio.CancelledError), f"{advisor!r} turned {cause!r} into a cancel."
         except BaseException as error:
             assert error is cause, f"{advisor!r} turned {cause!r} into {error!r}; let exceptions through unwrapped."
+        else:
+            reached = getattr(cause, "reached", False)
+            swallowed = reached and isinstance(cause, asyncio.CancelledError)
+            assert not swallowed, f"{advisor!r} swallows a cancel; let it through."
 
     questions = [f"question {number}" for number in range(50)]
     alone = [await _ask(advisor, question) for question in questions]
@@ -203,6 +209,7 @@ async def _ask(
         reached = True
         await asyncio.sleep(0)
         if error is not None:
+            error.reached = True  # type: ignore[attr-defined]
             raise error
         request.emit(_MARK)
         text = f"answer to {request.messages[-1].text}"

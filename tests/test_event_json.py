@@ -48,6 +48,7 @@ from reactflow.events import (
     DraftReady,
     Event,
     IterationStarted,
+    LessonLearned,
     ModelFinished,
     ModelStarted,
     ReasoningDelta,
@@ -106,6 +107,7 @@ EVENTS = [
     AnswerRevised(text="Sunny in Paris", round=2),
     WarningRaised(text="careful"),
     IterationStarted(iteration=2, max_iterations=4),
+    LessonLearned(attempt=1, advice="先查看目录。", trigger="imports"),
     RunFinished(result=RESULT),
     RunFailed(error="ProviderError", message="gone", partial=RESULT),
 ]

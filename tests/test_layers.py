@@ -12,8 +12,8 @@ import pytest
 LAYERS = """
     frozen messages result errors events budget threads
     model
-    chain phrases progress output_schema answer_stream
-    judge judging.*
+    chain phrases progress answer_stream background
+    judge judging.* output_schema
     tooling.*
     toolbox
     fair_lock store storable memory memory_*
@@ -25,7 +25,8 @@ LAYERS = """
     agent
     reflection
     workflows.*
-    batch sql
+    specs.*
+    batch.* sql.*
     reactflow
     demos.* cli.* __main__
 """
@@ -33,7 +34,7 @@ LAYERS = """
 package's own ``__init__``, which only the demos and the command line may import from and which may import anything
 itself."""
 
-DOORS = "stores.* local_model mcp_* cli.* batch.* sql.*"
+DOORS = "stores.* local_model mcp_* specs.* batch.* sql.* cli.*"
 """May import an optional extra inside a function, so that it is loaded only where it is used."""
 
 REQUIRED = {"aiohttp", "jsonschema", "openai", "pydantic", "pydantic_core", "rapidfuzz", "reactflow", "structlog"}

@@ -429,8 +429,10 @@ async def test_a_judge_written_as_a_function_gets_the_draft_with_its_evidence():
 
 def test_two_judges_or_two_memories_are_refused():
     model = ScriptedChatModel()
-    with pytest.raises(ConfigurationError, match="2 reflection advisors would judge each answer twice"):
+    with pytest.raises(ConfigurationError, match="brings its own reflection advisor"):
         ReflectionAgent(model=model, advisors=[ReflectionAdvisor(lambda draft: True)])
+    with pytest.raises(ConfigurationError, match="2 reflection advisors would judge each answer twice"):
+        SimpleReactAgent(model=model, advisors=[ReflectionAdvisor(lambda draft: True)] * 2)
     with pytest.raises(ConfigurationError, match="not both"):
         ReflectionAgent(model=model, judge_model=ScriptedChatModel(), evaluator=lambda draft: True)
 
@@ -458,7 +460,7 @@ async def test_a_judges_words_in_a_draft_do_not_steer_the_judge():
     assert [each.judgement.passed for each in result.reflections] == [False, True]
 
 
-async def test_an_advisor_that_changes_an_approved_answer_is_reported():
+async def test_an_answer_that_an_advisor_changed_after_the_verdict_is_not_called_approved():
     @advisor(order=Order.GUARD)
     async def shout(request, call_next):
         response = await call_next(request)
@@ -468,8 +470,9 @@ async def test_an_advisor_that_changes_an_approved_answer_is_reported():
 
     result = await agent.arun("Q")
 
-    assert (result.text, result.approved) == ("QUIET", True)
-    assert result.warnings == ("An advisor changed the answer after it was judged.",)
+    assert (result.text, result.approved, result.reviewed, result.stop_reason) == ("QUIET", False, False, "answered")
+    assert result.warnings == ("An advisor changed the answer after it was judged, so it counts as not reviewed.",)
+    assert [each.judgement.passed for each in result.reflections] == [True]
 
 
 def test_builder_steps_add_and_replace_and_leave_the_template_alone():

@@ -1,4 +1,4 @@
-"""The command line: ``reactflow ask``, ``chat``, ``demo`` and ``doctor``.
+"""The command line: ``reactflow ask``, ``chat``, ``demo``, ``doctor`` and ``memory``.
 
 It needs the extra ``reactflow[cli]``.
 """

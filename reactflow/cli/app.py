@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from reactflow.cli import batch, sql
 from reactflow.cli.ask import Format, Screen, ask
 from reactflow.cli.chat import WORDS, converse
 from reactflow.cli.conversation import Conversation
@@ -16,6 +17,7 @@ from reactflow.cli.demos import about, demo_names, run_demo
 from reactflow.cli.doctor import examine
 from reactflow.cli.failures import telling
 from reactflow.cli.logs import send_logs_to_stderr
+from reactflow.cli.memory import app as memory
 from reactflow.cli.options import (
     Agent,
     BaseUrl,
@@ -49,6 +51,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # they print the values of variables, and those may be secrets
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+app.add_typer(memory)
 
 
 def _version(wanted: bool) -> None:
@@ -168,6 +173,10 @@ def _doctor(
     with telling(screen.err, debug=debug):
         code = asyncio.run(examine(Setup(model=model, base_url=base_url), screen.out, timeout_s=timeout))
     raise typer.Exit(code)
+
+
+batch.register(app)
+sql.register(app)
 
 
 def _screen(*, quiet: bool = False, debug: bool = False) -> Screen:

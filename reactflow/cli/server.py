@@ -129,7 +129,7 @@ class Asking:
         """The reply to *question*, asked by a request with *changes*."""
         message = UserMessage(question)
         run = Run(question=message, meter=Meter(Budget(max_seconds=self.timeout_s)))
-        return await ask(self.model, ChatRequest(messages=(message,), run=run).replace(**changes))
+        return await ask(self.model, ChatRequest(messages=(message,), run=run).replace(**changes), role="doctor")
 
 
 Check: TypeAlias = Callable[[Asking], Awaitable[tuple[State, str, str]]]

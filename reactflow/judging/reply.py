@@ -91,10 +91,11 @@ def take_apart(text: str) -> Reply:
 def strip_thinking(text: str) -> str:
     """Drop the thinking that a model put before its answer: in closed tags, or up to a closing tag on its own line."""
     rest = text.lstrip()
-    opened = _THINKING.match(rest)
-    if opened and not opened[1]:
+    while (opened := _THINKING.match(rest)) and not opened[1]:
         closed = next((tag for tag in _THINKING.finditer(rest, opened.end()) if tag[1]), None)
-        return strip_thinking(rest[closed.end() :].lstrip()) if closed else text
+        if closed is None:
+            return text
+        text = rest = rest[closed.end() :].lstrip()
     tags = list(_THINKING.finditer(text))
     if len(tags) == 1 and tags[0][1] and text[tags[0].end() :].startswith("\n"):
         return text[tags[0].end() :].lstrip()

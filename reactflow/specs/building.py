@@ -18,7 +18,7 @@ from reactflow.frozen import EMPTY
 from reactflow.model import ChatModel
 from reactflow.openai_model import OpenAIChatModel
 from reactflow.specs.options import near, resolve
-from reactflow.specs.steps import FailureLimit, ShortHistory
+from reactflow.specs.steps import EffectsOnce, FailureLimit, ShortHistory
 from reactflow.specs.values import AgentSpec, AnyAgentSpec, ConnectionSpec, ModelSpec, ReflectionSpec, ToolsetSpec
 from reactflow.toolbox import Tool, tool
 from reactflow.workflows.drafter_critic import DrafterCritic
@@ -74,10 +74,11 @@ class Workshop:
                 name=spec.name,
             )
         model = self._model(spec.model)
+        tools = [each for toolset in spec.tools for each in self._tools(toolset)]
         return SimpleReactAgent(
             model=model,
-            tools=[each for toolset in spec.tools for each in self._tools(toolset)],
-            advisors=_advisors(spec, model),
+            tools=tools,
+            advisors=_advisors(spec, model, tools),
             system_prompt="\n\n".join(part for part in (spec.model.system_prompt, spec.prompt) if part.strip()),
             react_prompt=None,  # the prompt stays the user's own
             max_rounds=spec.max_iterations,
@@ -171,9 +172,10 @@ def connections_of(spec: AnyAgentSpec) -> list[ConnectionSpec]:
     return [spec.model.connection, *(each.connection for each in spec.tools if each.connection is not None)]
 
 
-def _advisors(spec: AgentSpec, model: ChatModel) -> list[AnyAdvisor]:
+def _advisors(spec: AgentSpec, model: ChatModel, tools: Iterable[Tool]) -> list[AnyAdvisor]:
     advisors: list[AnyAdvisor] = [FailureLimit(spec.max_consecutive_failures)]
     if spec.tokens_management_strategy is not None:
         strategy, prompt = spec.tokens_management_strategy, spec.summarization_prompt
         advisors.append(ShortHistory(model, spec.max_tokens_threshold, strategy, prompt))
-    return advisors
+    effects = frozenset(each.name for each in tools if each.side_effect)
+    return [*advisors, EffectsOnce(effects)] if effects else advisors

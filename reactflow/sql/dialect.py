@@ -114,7 +114,7 @@ def read_table(statement: Statement) -> Table | None:
     if opening is None or end is None or "AS" in words[at:opening] or words[end + 1 : end + 2] == ("AS",):
         return None
     columns, constraints = [], []
-    for part in arguments(tokens[opening + 1 : end]):
+    for part in arguments(tokens[opening + 1 : end], opens="(<", closes=")>"):
         found = _column(part)
         if found is not None:
             columns.append(found[0])

@@ -37,8 +37,8 @@ def _spot(text: str) -> tuple[int, str]:
     if found is None:
         return 1, ""
     column = len(found[3]) - len(f"LINE {found[1]}: ")
-    word = re.match(r"[\w$]+", found[2][max(0, column) :])
-    return int(found[1]), word[0] if word else ""
+    name = re.match(r"[\w$.\"]+", found[2][max(0, column) :])
+    return int(found[1]), name[0].split(".")[-1].strip('"') if name else ""
 
 
 def _find(statement: Statement, line: int, word: str) -> int | None:

@@ -35,10 +35,14 @@ def read_from(path: Path, table: Table | None = None) -> str:
     if kind == "jsonl":
         names = ", ".join(f"{literal(column.name)}: {literal(column.type)}" for column in table.columns)
         return f"SELECT * FROM read_json({place}, format = 'newline_delimited', columns = {{{names}}}, {_LENIENT})"
-    source = f"read_parquet({place})"
-    if kind != "parquet":
-        source = f"read_csv({place}, header = true, all_varchar = true, delim = {_DELIMITERS[kind]})"
-    columns = [f"TRY_CAST({quoted(each.name)} AS {each.type}) AS {quoted(each.name)}" for each in table.columns]
+    if kind == "parquet":
+        columns = [f"TRY_CAST({quoted(each.name)} AS {each.type}) AS {quoted(each.name)}" for each in table.columns]
+        return f"SELECT {', '.join(columns)} FROM read_parquet({place})"
+    # NULLIF keeps the engine from letting the reader convert, which would fail where TRY_CAST gives NULL
+    columns = [
+        f"TRY_CAST(nullif({quoted(each.name)}, '') AS {each.type}) AS {quoted(each.name)}" for each in table.columns
+    ]
+    source = f"read_csv({place}, header = true, all_varchar = true, delim = {_DELIMITERS[kind]})"
     return f"SELECT {', '.join(columns)} FROM {source}"
 
 

@@ -62,8 +62,8 @@ part: NAME | WORD | {" | ".join(f"{_KINDS} {_PLURALS} {_SOFT}".split())}
 columns: column ("," column)*
 column: part type [NOT NULL] [COMMENT text]
 type: (WORD | NAME) [lengths | fields]
-lengths: "(" NUMBER ("," NUMBER)* ")"
-fields: "<" field ("," field)* ">"
+!lengths: "(" NUMBER ("," NUMBER)* ")"
+!fields: "<" field ("," field)* ">"
 field: type | part type
 pairs: pair ("," pair)*
 pair: text "=" text

@@ -112,7 +112,7 @@ def error_at(script: str, at: int, reason: str) -> SqlError:
 
 _SECRET: Final = re.compile(
     r"""('[\w.-]*(?:api[-_]?key|token|password|secret)[\w.-]*'\s*=?\s*)
-        (?!'\$\{[^{}']+\}')('(?:[^'\n]|'')*'?|"[^"\n]*"?|[^\s'",()]+)""",
+        (?!'\$\{[^{}']+\}')('(?:[^'\n]|'')*'?|"[^"\n]*"?|[^\s'",()=][^\s'",()]*)""",
     re.IGNORECASE | re.VERBOSE,
 )
 
@@ -176,13 +176,13 @@ def closing(tokens: Sequence[Token], at: int) -> int | None:
     return None
 
 
-def arguments(tokens: Sequence[Token]) -> list[Sequence[Token]]:
+def arguments(tokens: Sequence[Token], *, opens: str = "([{", closes: str = ")]}") -> list[Sequence[Token]]:
     """*tokens* cut at the commas that stand in no bracket."""
     parts: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
         if token.kind == "mark":
-            depth += (token.text in "([{") - (token.text in ")]}")
+            depth += (token.text in opens) - (token.text in closes)
         if token.kind == "mark" and token.text == "," and depth == 0:
             parts.append([])
         else:

@@ -125,9 +125,8 @@ class RedisStore(DatabaseStore):
             raise ConfigurationError(f"RedisStore(lease_s={lease_s!r}): give seconds from 0.1.")
         self._url = _redis_url(url)
         super().__init__(_name(self._url), tenant=tenant, overlap=overlap, ttl_seconds=ttl_seconds, timeout_s=timeout_s)
-        self._pool_size = pool_size
-        self._thread = LoopThread("reactflow-redis", self._open, _close)
-        self._leases = PerProcess(lambda: Leases(self._thread, lease_s))
+        self._thread = LoopThread("reactflow-redis", partial(_open, self._url, pool_size, timeout_s), _close)
+        self._leases = PerProcess(partial(Leases, self._thread, lease_s))
         self._base = b"reactflow:%d:%s:" % (len(self._tenant), self._tenant)
         self._ids = self._base + b"ids"
 
@@ -264,18 +263,19 @@ class RedisStore(DatabaseStore):
             said = next(iter(str(error).splitlines()), "")
             raise StoreError(f"{self.database} failed to {action}: {type(error).__name__}: {said:.200}.") from error
 
-    def _open(self) -> Redis:
-        pool = BlockingConnectionPool.from_url(
-            self._url,
-            max_connections=self._pool_size,
-            timeout=self.timeout_s,
-            socket_connect_timeout=min(5.0, self.timeout_s),
-            retry=Retry(ExponentialBackoff(cap=1.0, base=0.02), RETRIES),
-        )
-        return Redis.from_pool(pool)
-
     def _locks(self) -> ProcessLocks:
         return self._leases.get()
+
+
+def _open(url: str, pool_size: int, timeout_s: float) -> Redis:
+    pool = BlockingConnectionPool.from_url(
+        url,
+        max_connections=pool_size,
+        timeout=timeout_s,
+        socket_connect_timeout=min(5.0, timeout_s),
+        retry=Retry(ExponentialBackoff(cap=1.0, base=0.02), RETRIES),
+    )
+    return Redis.from_pool(pool)
 
 
 async def _close(redis: Redis) -> None:

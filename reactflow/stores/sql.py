@@ -19,7 +19,7 @@ from reactflow.store import StoredMessage, check_whole
 from reactflow.stores import sql_work
 from reactflow.stores.codec import encode, encode_note
 from reactflow.stores.database import DatabaseStore, Key, Overlap, id_text, now_ms
-from reactflow.stores.sql_engines import Backend, ServerBackend, SqliteBackend, Work
+from reactflow.stores.sql_engines import Backend, ServerBackend, SqliteBackend, Work, sqlite_path
 from reactflow.stores.turn_locks import ProcessLocks
 
 T = TypeVar("T")
@@ -231,6 +231,6 @@ def _name(url: URL) -> str:
     """The database without user, password and driver: the same for all who mean the same one."""
     kind = url.get_backend_name()
     if kind == "sqlite":
-        path = url.database
-        return "sqlite:///" + (os.path.realpath(path) if path and path != ":memory:" else f":memory:{uuid4()}")
+        path = sqlite_path(url)
+        return "sqlite:///" + (os.path.realpath(path) if path else f":memory:{uuid4()}")
     return f"{kind}://{url.host or 'localhost'}:{url.port or ''}/{url.database or ''}"

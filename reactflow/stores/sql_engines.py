@@ -12,6 +12,7 @@ import sqlite3
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -91,10 +92,8 @@ class SqliteBackend:
     """
 
     def __init__(self, url: URL, timeout_s: float) -> None:
-        self._url = url
-        self._timeout_s = timeout_s
-        self._thread = WorkThread("reactflow-sqlite", self._open, _Sqlite.close)
-        self.locks: PerProcess[ProcessLocks] = PerProcess(self._file_locks)
+        self._thread = WorkThread("reactflow-sqlite", partial(_open_sqlite, url, timeout_s), _Sqlite.close)
+        self.locks: PerProcess[ProcessLocks] = PerProcess(partial(_file_locks, sqlite_path(url)))
 
     async def run(self, work: Work[T], *, write: bool) -> T:
         """Do *work* in one transaction; what does not *write* is a single query."""
@@ -105,23 +104,29 @@ class SqliteBackend:
         """Close the connection."""
         await self._thread.aclose()
 
-    def _open(self) -> _Sqlite:
-        # "AUTOCOMMIT" leaves BEGIN to us: the driver's own would ask for the write lock too late, and then fail
-        arguments = {"timeout": self._timeout_s}
-        engine = create_engine(self._url, isolation_level="AUTOCOMMIT", hide_parameters=True, connect_args=arguments)
-        event.listen(engine, "connect", lambda connection, _: _set_up_sqlite(connection, self._timeout_s))
-        connection = engine.connect()
-        try:
-            _written(connection, upgrade)
-        except BaseException:
-            connection.close()
-            engine.dispose()
-            raise
-        return _Sqlite(engine, connection)
 
-    def _file_locks(self) -> ProcessLocks:
-        path = self._url.database
-        return NoLocks() if path in (None, "", ":memory:") else FileLocks.of(Path(f"{path}-turns"))
+def _open_sqlite(url: URL, timeout_s: float) -> _Sqlite:
+    # "AUTOCOMMIT" leaves BEGIN to us: the driver's own would ask for the write lock too late, and then fail
+    engine = create_engine(url, isolation_level="AUTOCOMMIT", hide_parameters=True, connect_args={"timeout": timeout_s})
+    event.listen(engine, "connect", lambda connection, _: _set_up_sqlite(connection, timeout_s))
+    connection = engine.connect()
+    try:
+        _written(connection, upgrade)
+    except BaseException:
+        connection.close()
+        engine.dispose()
+        raise
+    return _Sqlite(engine, connection)
+
+
+def sqlite_path(url: URL) -> str | None:
+    """The file of a SQLite database, or None for one in memory."""
+    path = (url.database or "").removeprefix("file:")
+    return path if path and not path.startswith(":memory:") else None
+
+
+def _file_locks(path: str | None) -> ProcessLocks:
+    return NoLocks() if path is None else FileLocks.of(Path(f"{path}-turns"), like=Path(path))
 
 
 class NoLocks:
@@ -180,11 +185,9 @@ class ServerBackend:
     """A pool of connections on an event loop of its own, so that it serves agents on any other."""
 
     def __init__(self, url: URL, timeout_s: float, pool_size: int, connect_args: dict[str, Any]) -> None:
-        self._url = url
         self._timeout_s = timeout_s
-        self._pool_size = pool_size
-        self._connect_args = connect_args
-        self._thread = LoopThread("reactflow-sql", self._open, _close_server)
+        opened = partial(_open_server, url, timeout_s, pool_size, connect_args)
+        self._thread = LoopThread("reactflow-sql", opened, _close_server)
         self.locks: PerProcess[ProcessLocks] = PerProcess(lambda: SessionLocks(self._thread))
 
     async def run(self, work: Work[T], *, write: bool) -> T:
@@ -203,18 +206,19 @@ class ServerBackend:
         self.locks.take()
         await self._thread.aclose()
 
-    def _open(self) -> _Server:
-        engine = create_async_engine(
-            self._url,
-            pool_size=self._pool_size,
-            max_overflow=0,
-            pool_timeout=self._timeout_s,
-            pool_recycle=1800,
-            isolation_level="READ COMMITTED",
-            hide_parameters=True,
-            connect_args=self._connect_args,
-        )
-        return _Server(engine, engine.execution_options(isolation_level="AUTOCOMMIT"))
+
+def _open_server(url: URL, timeout_s: float, pool_size: int, connect_args: dict[str, Any]) -> _Server:
+    engine = create_async_engine(
+        url,
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_timeout=timeout_s,
+        pool_recycle=1800,
+        isolation_level="READ COMMITTED",
+        hide_parameters=True,
+        connect_args=connect_args,
+    )
+    return _Server(engine, engine.execution_options(isolation_level="AUTOCOMMIT"))
 
 
 async def _prepare(server: _Server) -> None:

@@ -15,7 +15,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import ClassVar, Protocol, TypeVar
-from weakref import WeakValueDictionary
 
 try:
     import fcntl
@@ -91,18 +90,23 @@ class FileLocks:
     """Locks on single bytes of one file that stays empty: nothing to clean up, and free after a crash at once.
 
     POSIX gives such a lock to a process and not to an open file, and drops all of them when the process closes the
-    file anywhere.  So there is one of these for a file in each process, shared by all stores; see :meth:`of`.
+    file anywhere.  So there is one of these for a file in each process, shared by all stores; see :meth:`of`.  It
+    stays open as long as the process lives: a late close of an unused one would drop the locks of its successor.
     """
 
     _guard = threading.Lock()
-    _by_path: ClassVar[WeakValueDictionary[tuple[int, str], FileLocks]] = WeakValueDictionary()
+    _by_path: ClassVar[dict[tuple[int, str], FileLocks]] = {}
 
     def __init__(self, file: int) -> None:
         self._file = file
 
     @classmethod
-    def of(cls, path: Path) -> FileLocks:
+    def of(cls, path: Path, *, like: Path | None = None) -> FileLocks:
         """The locks of *path* in this process.
+
+        Args:
+            path: The file; made where it is not there.
+            like: Whoever may write this file may take the locks too.
 
         Raises:
             OSError: The file cannot be made or opened.
@@ -111,7 +115,7 @@ class FileLocks:
         with cls._guard:
             found = cls._by_path.get(key)
             if found is None:
-                found = cls._by_path[key] = cls(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                found = cls._by_path[key] = cls(_open_like(path, like or path))
             return found
 
     async def try_lock(self, number: int) -> bool:
@@ -129,5 +133,12 @@ class FileLocks:
         if fcntl is not None:
             fcntl.lockf(self._file, fcntl.LOCK_UN, 1, number)
 
-    def __del__(self) -> None:
-        os.close(self._file)
+
+def _open_like(path: Path, like: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        with suppress(OSError):
+            os.chmod(path, like.stat().st_mode & 0o777)
+        return file

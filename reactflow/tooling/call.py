@@ -11,7 +11,7 @@ import structlog
 
 from reactflow.errors import ToolError
 from reactflow.messages import ToolCall, ToolMessage
-from reactflow.threads import run_in_thread
+from reactflow.threads import cancels, run_in_thread
 from reactflow.tooling.definition import Tool
 from reactflow.tooling.results import as_text, shorten, words_of
 
@@ -28,9 +28,9 @@ async def run_function(tool: Tool, invoke: Callable[[], Any], call: ToolCall) ->
         CancelledError: The run is being cancelled; one that the tool itself raised is only an error.
         Exception: What the tool's ``on_error`` raised.
     """
-    cancels = _cancels()
+    before = cancels()
     message = await _outcome(tool, invoke, call)
-    if _cancels() > cancels:  # a tool that catches everything does not keep its run alive
+    if cancels() > before:  # a tool that catches everything does not keep its run alive
         raise asyncio.CancelledError
     return message
 
@@ -43,7 +43,7 @@ async def _outcome(tool: Tool, invoke: Callable[[], Any], call: ToolCall) -> Too
     except ToolError as error:
         return failed(call, words_of(error, tool.max_result_chars) or f"{tool.name!r} failed.")
     except (Exception, SystemExit, asyncio.CancelledError) as error:  # a tool is user code: anything may come out
-        if isinstance(error, asyncio.CancelledError) and _cancels():
+        if isinstance(error, asyncio.CancelledError) and cancels():
             raise
         log.warning("tool.failed", tool=tool.name, call_id=call.id, error=type(error).__name__)
         return failed(call, _too_slow(tool) if scope.expired() else _explain(tool, error))
@@ -53,12 +53,6 @@ async def _outcome(tool: Tool, invoke: Callable[[], Any], call: ToolCall) -> Too
 async def _in_thread(invoke: Callable[[], Any]) -> Any:
     value = await run_in_thread(invoke)
     return await value if inspect.isawaitable(value) else value
-
-
-def _cancels() -> int:
-    """How many cancels of the running task are under way; 0 where a tool raised CancelledError by itself."""
-    task = asyncio.current_task()
-    return task.cancelling() if task is not None else 0
 
 
 def _too_slow(tool: Tool) -> str:

@@ -50,6 +50,7 @@ class Reception:
         self._streams: bool | None = None  # None: not known yet
         self._done = False
         self._size = 0
+        self._slack = pause / 8
 
     async def read(self, chunks: AsyncIterator[bytes]) -> Heard:
         """Read *chunks* to the end.
@@ -70,13 +71,12 @@ class Reception:
 
     async def _read(self, chunks: AsyncIterator[bytes]) -> None:
         loop = asyncio.get_running_loop()
-        slack = self._pause / 8
         try:
             async with asyncio.timeout_at(self._until) as clock:
                 async for data in chunks:
                     self._take(data, loop.time())
                     when = self._deadline(loop.time())
-                    if abs(when - (clock.when() or 0.0)) > slack:  # setting it anew has a price, with every chunk
+                    if abs(when - (clock.when() or 0.0)) > self._slack:  # setting it anew has its price
                         clock.reschedule(when)
         except BadReply:
             raise
@@ -126,7 +126,7 @@ class Reception:
             return now + AFTER_END_S
         if not self._streams or self._until >= now + self._timeout:
             return self._until
-        return min(self._until, now + self._pause)
+        return min(self._until, now + self._pause + self._slack)
 
     def _heard(self) -> Heard:
         if not self._streams:

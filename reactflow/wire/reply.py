@@ -139,6 +139,8 @@ def hear(body: Any) -> Heard:
     Raises:
         BadReply: It is an error, or cannot be read.
     """
+    if isinstance(body, list) and len(body) == 1:
+        body = body[0]  # Google wraps its errors so
     choice = first_choice(body)
     if choice is None:
         raise BadReply("The reply has no choices")

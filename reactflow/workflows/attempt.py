@@ -12,7 +12,8 @@ from reactflow.events import DraftReady, IterationStarted, VerdictGiven
 from reactflow.judging.verdict import issues_text
 from reactflow.messages import AssistantMessage, Message, UserMessage
 from reactflow.model import ChatRequest
-from reactflow.result import AgentResult, Issue, Judgement, Reflection, StopReason
+from reactflow.result import AgentResult, Issue, Judgement, Reflection, StopReason, rank
+from reactflow.result import best as best_draft
 from reactflow.workflows.reply import Reply
 
 APPROVED = "APPROVED"
@@ -92,18 +93,12 @@ class Attempt:
     @property
     def rank(self) -> tuple[bool, float]:
         """How good it is: passed before not passed, then by score; no score is below every score."""
-        return self.passed, -1.0 if self.score is None else self.score
+        return rank(self.judgement)
 
 
 def best(attempts: Iterable[Attempt]) -> Attempt:
     """The highest by rank; of equals, and where none has a score, the latest, judged or not."""
-    chosen: Attempt | None = None
-    for attempt in attempts:
-        if chosen is None or attempt.rank >= chosen.rank:
-            chosen = attempt
-    if chosen is None:
-        raise ValueError("there is no attempt to choose from")
-    return chosen
+    return best_draft(attempts, lambda attempt: attempt.judgement)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

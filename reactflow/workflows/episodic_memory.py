@@ -37,7 +37,7 @@ class EpisodicMemory:
     store: LessonStore | None = field(default=None, kw_only=True)
     max_kept: int = field(default=100, kw_only=True)
     max_advice_chars: int = field(default=600, kw_only=True)
-    max_evidence_chars: int = field(default=1000, kw_only=True)
+    max_evidence_chars: int = field(default=2000, kw_only=True)
 
     def __post_init__(self) -> None:
         for name in ("max_lessons", "max_kept", "max_advice_chars", "max_evidence_chars"):

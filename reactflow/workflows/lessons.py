@@ -7,14 +7,16 @@ Source: Shinn et al., "Reflexion: Language Agents with Verbal Reinforcement Lear
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from math import log
 
 from reactflow.errors import ConfigurationError
 from reactflow.messages import estimate_tokens
 from reactflow.progress import SIMILAR, similarity
-from reactflow.tools.ranking import Document, Index, words
 
+_RUNS = re.compile(r"\w+")
 _NUMBERS = re.compile(r"\d+")
 _FLEETING = re.compile(
     r"\d+(?:\.\d+)? ?(?:ms|s|sec|seconds?|秒)\b|\b0x[0-9a-f]+\b|\d\d:\d\d:\d\d(?:[.,]\d+)?", re.IGNORECASE
@@ -112,7 +114,7 @@ def picked(lessons: Sequence[Lesson], task: str, limit: int, own: Collection[str
     """The *limit* lessons that promise most for *task*, in their order.
 
     A lesson counts by its weight times its relevance.  Those learnt from this very task, whose advice is in *own*, are
-    fully relevant; others by the words (English or Chinese) that they share with it, those of the trigger first.  Of
+    fully relevant; others by the words that they share with it, rare words and those of the trigger above all.  Of
     equals the newest are taken.
     """
     relevance = _relevance(lessons, task)
@@ -123,8 +125,24 @@ def picked(lessons: Sequence[Lesson], task: str, limit: int, own: Collection[str
 
 def _relevance(lessons: Sequence[Lesson], task: str) -> list[float]:
     """How close each lesson is to *task*, :data:`_UNRELATED` to 1.0 for the closest."""
-    documents = [Document(str(at), each.trigger, f"{each.advice}\n{each.evidence}") for at, each in enumerate(lessons)]
-    readable = [each for each in documents if words(f"{each.title}\n{each.text}")]  # the index knows two scripts only
-    ranked = Index.of(readable).rank(set(words(task))) if readable else []
-    shares = {document.url: score / ranked[0][0] for score, document in ranked}
-    return [_UNRELATED + (1 - _UNRELATED) * shares.get(str(at), 0.0) for at in range(len(lessons))]
+    wanted = _words(task)
+    shared = [_words(f"{each.trigger}\n{each.advice}") & wanted for each in lessons]
+    seen = Counter(word for words in shared for word in words)
+    rarity = {word: log(1 + (len(lessons) - count + 0.5) / (count + 0.5)) for word, count in seen.items()}
+    scores = [
+        sum(rarity[word] for word in words) + sum(rarity[word] for word in words & _words(each.trigger))
+        for words, each in zip(shared, lessons, strict=True)
+    ]
+    closest = max(scores, default=0.0) or 1.0
+    return [_UNRELATED + (1 - _UNRELATED) * score / closest for score in scores]
+
+
+def _words(text: str) -> set[str]:
+    """The words of *text*; of a script without spaces the pairs of neighbouring characters."""
+    found: set[str] = set()
+    for run in _RUNS.findall(text.casefold()):
+        if any("\u3040" <= char <= "\u9fff" for char in run):
+            found.update(run[at : at + 2] for at in range(max(1, len(run) - 1)))
+        else:
+            found.add(run[:-1] if len(run) > 3 and run.endswith("s") else run)
+    return found

@@ -69,7 +69,7 @@ async def ask_for(form: Form, role: Role, prompt: str, trail: Trail, *, repair: 
     Raises:
         WorkflowError: The role failed, or none of its replies could be read.
     """
-    ways: list[Way] = trail.notes.setdefault(f"ways of the {role.name}", _ways(role))
+    ways: list[Way] = trail.notes.setdefault(f"ways of {id(role.actor)}", _ways(role))
     problem = ""
     for way in (*ways, ways[-1])[:_TRIES]:
         asked = f"{prompt}\n\n{repair.format(problem=problem)}" if problem else prompt

@@ -60,7 +60,9 @@ class Workflow(Doors[ResultT]):
     max_rounds = None  # each role keeps its own; one given to a call holds for all of them
     holds_back = True
     extra_drafts = 0
-    """Drafts beyond *max_iterations*, which nobody judges: 1 where an iteration is a judgement and then a revision."""
+    """Drafts beyond *max_iterations*: 1 where an iteration is a judgement and then a revision, which nobody judges."""
+    judges_extra = False
+    """Whether they are judged all the same: where an iteration is a revision and then a judgement of it."""
 
     def __init__(
         self,
@@ -145,9 +147,10 @@ class Workflow(Doors[ResultT]):
             trail.drafted(reply)
             if reply.flaw is not None:
                 return reply.flaw
-            if number > self.max_iterations:
-                break
-            trail.enter(number, self.max_iterations)
+            if not self.judges_extra:
+                if number > self.max_iterations:
+                    break
+                trail.enter(number, self.max_iterations)
             trail.judged(await self._judge(trail))
             reason = self._ending(trail)
             if reason is not None:

@@ -404,7 +404,8 @@ class Model:
         text = request.messages[-1].text
         row = text[text.index("row-"):][:8]
         review = "APPROVED" in text
-        step = f"{row} {'review' if review else 'draft'} {'again' if 'longer' in text else 'first'}"
+        again = "longer" in text or "version-2" in text
+        step = f"{row} {'review' if review else 'draft'} {'again' if again else 'first'}"
         log.write(f"begin {step}\\n")
         await asyncio.sleep(0.01)
         if review:

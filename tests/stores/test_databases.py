@@ -166,6 +166,33 @@ async def test_a_store_that_is_closed_in_the_middle_of_a_turn_ends_it(database, 
         await store.append("c", turn(1))
 
 
+async def test_a_program_that_forgets_to_close_its_stores_ends_without_a_word(database, opened):
+    store = opened(database)
+    url = os.environ.get(f"REACTFLOW_TEST_{database.upper()}_URL", store.database)
+    code = f"""
+import asyncio, gc, threading
+from reactflow import UserMessage, open_store
+
+async def use(store):
+    async with store.turn("c"):
+        await store.append("c", [UserMessage("q")])
+
+kept, lost = (open_store({url!r}, tenant={store.tenant!r}) for _ in range(2))
+asyncio.run(use(kept))
+asyncio.run(use(lost))
+del lost
+gc.collect()
+for thread in threading.enumerate():
+    if thread.name.startswith("reactflow"):
+        thread.join(0.3)
+print(sum(thread.name.startswith("reactflow") for thread in threading.enumerate()))
+"""
+    command = [sys.executable, "-W", "always::ResourceWarning", "-c", code]
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+    assert len(await store.newest("c", 9)) == 2
+
+
 async def test_an_id_that_is_too_long_is_refused_and_says_by_how_much(database, opened):
     store = opened(database)
     with pytest.raises(ConfigurationError, match="701 bytes"):

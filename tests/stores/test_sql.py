@@ -170,6 +170,9 @@ async def test_a_read_only_database_is_a_store_error(store, tmp_path):
     async with SqlStore(f"sqlite:///file:{path}?mode=ro&uri=true") as read_only:
         with pytest.raises(StoreError, match="readonly"):
             await read_only.append("c", TURN)
+        assert read_only.turn_key("c") == store.turn_key("c")
+        async with read_only.turn("c"):
+            assert len(await read_only.newest("c", 9)) == 2
     assert len(await store.newest("c", 9)) == 2
 
 

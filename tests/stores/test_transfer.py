@@ -1,17 +1,12 @@
-"""Export and import as JSON lines, and the commands around them."""
+"""Export and import as JSON lines."""
 
-import io
 import json
-import subprocess
-import sys
 
 import pytest
 
 from reactflow.errors import ConfigurationError
 from reactflow.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from reactflow.store import InMemoryStore, StoredMessage
-from reactflow.stores import open_store
-from reactflow.stores.commands import main
 from reactflow.stores.transfer import export_lines, import_lines
 
 FIRST = (
@@ -102,103 +97,3 @@ async def test_a_line_that_cannot_be_read_is_named_and_the_turns_before_it_are_k
     with pytest.raises(ConfigurationError, match="Line 4 "):
         await import_lines(target, [*lines[:3], line])
     assert await target.oldest("c", 9) == (StoredMessage(1, SECOND[0]), StoredMessage(2, SECOND[1]))
-
-
-@pytest.fixture
-def store_url(tmp_path, monkeypatch) -> str:
-    url = f"sqlite:///{tmp_path}/chat.db"
-    monkeypatch.setenv("REACTFLOW_STORE", url)
-    return url
-
-
-def fill(url: str, **conversations: tuple) -> None:
-    import asyncio
-
-    async def work() -> None:
-        async with open_store(url) as store:
-            for conversation_id, messages in conversations.items():
-                await store.append(conversation_id, messages)
-
-    asyncio.run(work())
-
-
-def test_conversations_are_listed_shown_and_cleared(store_url, capsys):
-    fill(
-        store_url,
-        one=FIRST,
-        only=(UserMessage("n", synthetic="max_rounds"), AssistantMessage("\x1b[31mred")),
-        two=SECOND,
-    )
-    assert main(["list"]) == 0
-    assert capsys.readouterr().out == "one\nonly\ntwo\n"
-    assert main(["list", "on"]) == 0
-    assert capsys.readouterr().out == "one\nonly\n"
-    assert main(["show", "one"]) == 0
-    assert capsys.readouterr().out == (
-        "1 user: 天气?\n"
-        '2 assistant: -> look {"at": "sky"}\n'
-        "3 tool look failed: blue\n    with a line break\n"
-        "4 assistant: 蓝。\n"
-    )
-    assert main(["show", "one", "--last", "1"]) == 0
-    assert capsys.readouterr().out == "4 assistant: 蓝。\n"
-    assert main(["show", "only"]) == 0
-    assert capsys.readouterr().out == "1 user (max_rounds): n\n2 assistant: \\x1b[31mred\n"
-    assert main(["clear", "one", "only"]) == 0
-    assert main(["list"]) == 0
-    assert capsys.readouterr().out == "two\n"
-
-
-def test_conversations_are_carried_over_in_a_file_or_a_pipe(store_url, capsys, tmp_path, monkeypatch):
-    fill(store_url, one=FIRST, two=SECOND)
-    file = tmp_path / "out.jsonl"
-    assert main(["export", "--output", str(file)]) == 0
-    assert main(["export"]) == 0
-    written = capsys.readouterr().out
-    assert file.read_text("utf-8") == written
-    assert written.count("\n") == 6
-    assert [path.name for path in tmp_path.glob("*.part")] == []
-
-    other = f"sqlite:///{tmp_path}/other.db"
-    assert main(["--store", other, "import", str(file)]) == 0
-    monkeypatch.setattr("sys.stdin", io.StringIO(written))
-    assert main(["--store", other, "import", "-", "--replace"]) == 0
-    assert capsys.readouterr().out == "6 messages imported\n6 messages imported\n"
-    assert main(["--store", other, "export"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 6
-    assert main(["--store", other, "--tenant", "acme", "list"]) == 0
-    assert capsys.readouterr().out == ""
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["show", "nobody"], "no conversation 'nobody'"),
-        (["clear", " "], "blank"),
-        (["import", "/no/such/file"], "No such file"),
-        (["--store", "nosuch://x", "list"], "no store for"),
-        (["--store", "", "list"], "Which store"),
-        (["--store", "memory://", "show", "x"], "no conversation"),
-    ],
-)
-def test_an_error_is_one_line_and_a_status(store_url, capsys, arguments, said):
-    assert main(arguments) == 1
-    error = capsys.readouterr().err
-    assert error.startswith("reactflow memory: ")
-    assert said in error
-    assert error.count("\n") == 1
-
-
-@pytest.mark.parametrize("arguments", [[], ["show"], ["show", "x", "--last", "0"], ["burn"]])
-def test_a_wrong_command_line_is_explained(arguments, capsys):
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert caught.value.code == 2
-    assert "usage: reactflow memory" in capsys.readouterr().err
-
-
-def test_the_commands_run_as_a_module(store_url):
-    done = subprocess.run(
-        [sys.executable, "-m", "reactflow.stores", "list"], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

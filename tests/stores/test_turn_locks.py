@@ -93,6 +93,18 @@ async def test_one_file_is_opened_once_in_a_process(tmp_path):
     assert (tmp_path / "x-turns").stat().st_size == 0
 
 
+async def test_whoever_may_write_the_database_may_take_its_turns(tmp_path):
+    database, turns = tmp_path / "chat.db", tmp_path / "chat.db-turns"
+    database.touch()
+    database.chmod(0o660)
+    locks = FileLocks.of(turns, like=database)
+    assert turns.stat().st_mode & 0o777 == 0o660
+    turns.chmod(0o600)
+    del locks
+    FileLocks.of(turns, like=database)  # what is there is left as it is
+    assert turns.stat().st_mode & 0o777 == 0o600
+
+
 def test_lock_numbers_fit_and_keep_parts_apart():
     numbers = {lock_number(b"ab", b"c"), lock_number(b"a", b"bc"), lock_number(b"abc"), lock_number(b"abc", b"")}
     assert len(numbers) == 4

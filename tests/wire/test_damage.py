@@ -90,7 +90,7 @@ class Stage:
         self.talk = talk
         self.script: list[Reply] = []
         self.server = LoopbackServer(respond=lambda request: self.script.pop(0) if self.script else FINAL).start()
-        self.model = OpenAIChatModel("m", base_url=self.server.base_url, retries=0, timeout=5, stream_read_timeout=2)
+        self.model = OpenAIChatModel("m", base_url=self.server.base_url, retries=0, timeout=40, stream_read_timeout=20)
         self.runner = asyncio.Runner()
 
     def play(self, reply: Reply, *, stream: bool) -> Any:
@@ -98,7 +98,7 @@ class Stage:
         self.script[:] = [reply]
         self.server.violations.clear()
         try:
-            return self.runner.run(asyncio.wait_for(self.talk(self.model, stream=stream), 10))
+            return self.runner.run(asyncio.wait_for(self.talk(self.model, stream=stream), 60))
         except ReactflowError:
             return None
         finally:

@@ -287,7 +287,7 @@ async def test_a_thousand_requests_at_once_wait_side_by_side():
         statuses = await asyncio.gather(*(ask() for _ in range(1000)))
 
     assert statuses == [200] * 1000
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 100
 
 
 def test_ready_responders_answer_by_the_conversation_or_in_turn():

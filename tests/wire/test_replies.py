@@ -284,6 +284,7 @@ def test_usage_is_counted_only_where_it_was_reported(usage, expected):
         (b'{"choices": [{"message": "x"}]}', "no message", True),
         (b'{"error": {"message": "x"}}', "is an error", True),
         (b'{"error": "x", "choices": []}', "is an error", True),
+        (b'[{"error": {"code": 429, "message": "x"}}]', "is an error", True),
         (b'{"detail": "x"}', "is an error", True),
         (b'{"choices": [{"error": {"code": 502}, "message": {"content": ""}}]}', "is an error", True),
     ],

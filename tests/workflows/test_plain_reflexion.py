@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reactflow.errors import ConfigurationError
 from reactflow.result import EvalResult, Judgement
 from reactflow.workflows.lessons import Lesson
-from reactflow.workflows.reflexion_loop import ReflexionState, reflexion_loop
+from reactflow.workflows.plain_reflexion import ReflexionState, reflexion_loop
 
 
 def scripted(*outputs):

@@ -1,0 +1,188 @@
+"""``reactflow sql``: a script with agents in it, on an engine inside this process."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from dataclasses import replace
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from reactflow.cli import job_options as options
+from reactflow.cli.failures import telling
+from reactflow.cli.job_view import make_view, summary
+from reactflow.cli.logs import send_logs_to_stderr
+from reactflow.cli.options import OUTPUT, Debug, option
+from reactflow.cli.reasons import ExitCode
+from reactflow.cli.terminal import clean, make_console, on_terminal, say
+from reactflow.errors import ConfigurationError, SqlError
+from reactflow.sql.session import Result, SessionSettings, SqlSession
+
+FILES = "Tables"
+
+MAX_SHOWN = 1000
+"""Rows of a result that are shown as a table; --format json or csv, or --output, gives them all."""
+
+
+class Format(StrEnum):
+    """How results are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+Tables = Annotated[
+    list[str] | None,
+    option("--table", metavar="NAME=FILE", help="Read a table from JSON lines, CSV or Parquet.", panel=FILES),
+]
+Outputs = Annotated[
+    list[str] | None,
+    option("--output", metavar="NAME=FILE", help="Write a table when the script has run.", panel=FILES),
+]
+Database = Annotated[
+    str, option("--database", metavar="FILE", help="A DuckDB file in which tables stay; else they do not.", panel=FILES)
+]
+Cache = Annotated[
+    str | None,
+    option("--cache", metavar="FILE", help="Keep paid answers there, and do not pay twice.", panel=options.ROWS),
+]
+Execute = Annotated[
+    list[str] | None, option("--execute", "-e", metavar="SQL", help="Run this, after the script.", panel=FILES)
+]
+FormatOption = Annotated[Format, option("--format", help="How results are printed.", panel=OUTPUT)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to *app*."""
+    app.command("sql")(sql)
+
+
+def sql(
+    context: typer.Context,
+    script: Annotated[str | None, typer.Argument(metavar="SCRIPT", help="A file; '-' is standard input.")] = None,
+    execute: Execute = None,
+    table: Tables = None,
+    output: Outputs = None,
+    database: Database = ":memory:",
+    concurrency: options.Concurrency = 100,
+    on_exhausted: options.OnExhaustedOption = None,
+    handle_exception: options.HandleExceptionOption = None,
+    cache: Cache = None,
+    requests_per_minute: options.RequestsPerMinute = None,
+    tokens_per_minute: options.TokensPerMinute = None,
+    budget_usd: options.BudgetUsd = None,
+    price: options.Prices = None,
+    function: options.Functions = None,
+    endpoint: options.Endpoint = None,
+    set: options.Overrides = None,
+    format: FormatOption = Format.TABLE,
+    quiet: options.JobQuiet = False,
+    debug: Debug = False,
+) -> None:
+    """Run a script with CREATE AGENT and AI_RUN_AGENT in it; results go to standard output."""
+    send_logs_to_stderr(debug=debug)
+    out, err, code = make_console(sys.stdout), make_console(sys.stderr), ExitCode.ANSWERED
+    with telling(err, debug=debug):
+        given = options.options_of(context.params)
+        texts = [*([_read(script)] if script is not None else []), *(execute or ())]
+        if not texts:
+            raise ConfigurationError("There is nothing to run: name a script, or give -e 'SELECT ...'.")
+        journal = options.open_journal(cache, None)
+        settings = SessionSettings(
+            database=database,
+            tables=_files("--table", table),
+            outputs=_files("--output", output),
+            overrides=given.overrides,
+            folder=Path(script).parent if script not in (None, "-") else Path(),
+            job=given.job(journal),
+            workshop=given.workshop(),
+            debug=debug,
+        )
+        try:
+            _run(texts, settings, out, err, format, quiet=quiet)
+        except SqlError as error:
+            say(err, ("Error: ", "bold red"), clean(str(error)), wrap=True)
+            code = ExitCode.WRONG_USE
+        finally:
+            if journal is not None:
+                journal.close()
+    raise typer.Exit(code)
+
+
+def _run(
+    texts: list[str], settings: SessionSettings, out: Console, err: Console, format: Format, *, quiet: bool
+) -> None:
+    outputs = settings.outputs
+    with make_view(err, quiet=quiet) as view, SqlSession(replace(settings, outputs={}), watch=view.show) as session:
+        for number, text in enumerate(texts, 1):
+            if number == len(texts):
+                session.write_at_the_end(outputs)
+            warned = len(session.catalog.warnings)
+            for result in session.run(text):
+                for warning in session.catalog.warnings[warned:]:
+                    say(err, ("Warning: ", "yellow"), clean(warning), wrap=True)
+                warned = len(session.catalog.warnings)
+                _show(result, out, err, format, quiet=quiet)
+
+
+def _show(result: Result, out: Console, err: Console, format: Format, *, quiet: bool) -> None:
+    if result.columns:
+        if format is Format.TABLE:
+            _print_table(result, out, err)
+        else:
+            _write(result, sys.stdout, format)
+    elif not quiet:
+        say(err, clean(result.message), wrap=True)
+    if result.report is not None and not quiet:
+        say(err, (summary(result.report), "dim"), wrap=True)
+
+
+def _print_table(result: Result, out: Console, err: Console) -> None:
+    rows = iter(result.rows)
+    shown = Table(*map(clean, result.columns))
+    for row in islice(rows, MAX_SHOWN):
+        shown.add_row(*(clean(_text(value)) for value in row))
+    if on_terminal(out):
+        out.print(shown)
+    else:
+        Console(file=out.file, width=10_000, markup=False, emoji=False, highlight=False).print(shown, crop=False)
+    more = sum(1 for _ in rows)
+    if more:
+        say(err, f"{more} more rows; --format json prints them all.", wrap=True)
+
+
+def _write(result: Result, file: IO[str], format: Format) -> None:
+    if format is Format.JSON:
+        for row in result.rows:
+            line = dict(zip(result.columns, row, strict=True))
+            file.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
+        return
+    lines = csv.writer(file, lineterminator="\n")
+    lines.writerow(result.columns)
+    for row in result.rows:
+        lines.writerow("" if value is None else value for value in row)
+
+
+def _text(value: Any) -> str:
+    return "NULL" if value is None else value if isinstance(value, str) else str(value)
+
+
+def _files(name: str, given: list[str] | None) -> dict[str, Path]:
+    return {table: Path(place) for table, place in options.pairs(name, given, "claims=claims.jsonl")}
+
+
+def _read(script: str) -> str:
+    if script == "-":
+        return sys.stdin.read()
+    try:
+        return Path(script).read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{script} cannot be read: {error}") from error
