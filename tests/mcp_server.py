@@ -9,6 +9,7 @@ as servers did before the protocol went without them; ``--key`` wants it as a be
 import argparse
 import asyncio
 import contextlib
+import json
 import os
 import socket
 import sys
@@ -65,6 +66,7 @@ TOOLS = [
     a_tool("files.read", "A name that models do not take.", path=TEXT),
     a_tool("查询天气", "城市的天气。", city=TEXT),
     a_tool("send", "Has an effect.", annotations=WRITES, text=TEXT),
+    a_tool("search", "Finds pages.", query=TEXT),
     a_tool("put", "Has an effect once.", annotations=AGAIN, text=TEXT),
 ]
 
@@ -88,6 +90,9 @@ def answer(name, given):
         return text(f'{{"sum": {total}}}', structured_content={"sum": total})
     if name == "found":
         return text("2 found", structured_content={"found": ["杭州", "北京"]})
+    if name == "search":
+        pages = [{"url": f"https://example.org/{number}", "text": f"第 {number} 页"} for number in (1, 2)]
+        return text(*(json.dumps(page) for page in pages), structured_content={"result": pages})
     if name == "parts":
         return CallToolResult(content=PARTS)
     if name == "fails":

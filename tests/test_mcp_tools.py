@@ -31,12 +31,13 @@ from reactflow.workflows.best_of_n import BestOfN
 from reactflow.workflows.critic_refiner import CriticRefiner
 from reactflow.workflows.drafter_critic import DrafterCritic
 from reactflow.workflows.reflexion import Reflexion
+from reactflow.workflows.research import ResearchReflexion
 
 SERVER = [sys.executable, str(Path(__file__).with_name("mcp_server.py"))]
 BARE = get_default_environment()  # above all without coverage, which disturbs anyio in Python 3.11
 OPENING_S = 60  # a busy machine may need long to start a process
 NAMES = ["add", "echo", "found", "parts", "fails", "refuses", "wrong", "slow", "crashes", "process"]
-NAMES += ["files.read", "查询天气", "send", "put"]
+NAMES += ["files.read", "查询天气", "send", "search", "put"]
 
 RAW = """
 import json, sys
@@ -153,7 +154,7 @@ async def test_the_tools_of_all_pages_are_listed_under_names_that_models_take(to
     shown = [one.name for one in tools]
 
     assert shown[:11] == [*NAMES[:10], "files_read"]
-    assert shown[11:] == ["tool_22cf3c76", "send", "put"]
+    assert shown[11:] == ["tool_22cf3c76", "send", "search", "put"]
     assert all(isinstance(one, Tool) for one in tools)
 
 
@@ -234,6 +235,11 @@ async def test_a_sick_list_of_tools_is_taken_as_far_as_it_goes():
         ("add", {"a": 2, "b": 3}, '{"sum": 5}'),
         ("echo", {"text": " 你好，\n世界 🌍 "}, " 你好，\n世界 🌍 "),
         ("found", {}, '2 found\n{"found":["杭州","北京"]}'),
+        (
+            "search",
+            {"query": "天气"},
+            '[{"url":"https://example.org/1","text":"第 1 页"},{"url":"https://example.org/2","text":"第 2 页"}]',
+        ),
         (
             "parts",
             {},
@@ -352,6 +358,18 @@ async def test_every_role_of_a_workflow_can_use_the_tools(over_stdio, make, repl
     assert model.seen[1].messages[-1] == ToolMessage("from the server", call_id="call_echo", name="echo")
     assert result.approved
     model.assert_finished()
+
+
+async def test_a_tool_can_be_the_search_of_a_research(at_url):
+    draft = json.dumps({"answer": "Maybe.", "reflection": "Look it up.", "search_queries": ["weather", "天气"]})
+    final = {"answer": "Rain [1].", "reflection": "", "search_queries": [], "references": ["https://example.org/1"]}
+
+    async with mcp_tools(at_url, allowed=["search"]) as (search,):
+        result = await ResearchReflexion(ScriptedChatModel(draft, json.dumps(final)), search).arun("Rain?")
+
+    assert result.researched
+    assert [(source.url, source.text) for source in result.references] == [("https://example.org/1", "第 1 页")]
+    assert len(result.sources) == 2
 
 
 # ------------------------------------------------------------------------------------------------ one session for all

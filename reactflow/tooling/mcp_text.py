@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any
 
@@ -43,18 +43,29 @@ def answer_text(result: Any) -> str:
     """The text of a ``CallToolResult``, for a model.
 
     Text passes unchanged, one line break between two parts.  Structured content follows as JSON, unless the text says
-    the same already, as the protocol asks servers to do.  Of pictures, sound and files there is only a note.
+    the same already, as the protocol asks servers to do; a list that a server wrote as one text for each item is given
+    as the list.  Of pictures, sound and files there is only a note.
 
     Raises:
         ToolError: The server says that the call failed; the text says why.
     """
     parts = [_shown(block) for block in result.content]
-    if result.structured_content is not None and not _says(parts, result.structured_content):
-        parts.append(as_text(result.structured_content))
+    if result.structured_content is not None:
+        parts = _with_data(parts, result.structured_content)
     text = "\n".join(parts)
     if result.is_error:
         raise ToolError(text)
     return text
+
+
+def _with_data(texts: list[str], data: Any) -> list[str]:
+    value = data["result"] if isinstance(data, dict) and data.keys() == {"result"} else data  # how servers wrap it
+    read = [_read(text) for text in texts]
+    if len(texts) == 1 and (texts[0] == value or read[0] in (value, data)):
+        return texts
+    if value in (texts, read):
+        return [as_text(value)]
+    return [*texts, as_text(data)]
 
 
 def _shown(block: Any) -> str:
@@ -72,17 +83,6 @@ def _shown(block: Any) -> str:
 def _not_shown(what: str, mime_type: str | None, data: str) -> str:
     size = len(data.rstrip("=")) * 3 // 4  # of base64
     return f"[{what}, {mime_type or 'unknown type'}, {size} bytes, not shown]"
-
-
-def _says(texts: Sequence[str], value: Any) -> bool:
-    """Whether *texts* are *value* written out: as one text, or as one for each of its items.
-
-    What is no object is wrapped by servers as ``{"result": ...}``.
-    """
-    read = [_read(text) for text in texts]
-    said = [list(texts), read, *((texts[0], read[0]) if len(texts) == 1 else ())]
-    wrapped = isinstance(value, dict) and value.keys() == {"result"}
-    return bool(texts) and (value in said or (wrapped and value["result"] in said))
 
 
 def _read(text: str) -> Any:
