@@ -30,6 +30,15 @@ MakeModel: TypeAlias = Callable[[ModelSpec, str, str | None], ChatModel]
 """``(spec, base_url, api_key) -> model``."""
 
 
+def installed_tool_server() -> ToolServer | None:
+    """The client for MCP servers; None where it is not part of this installation."""
+    try:
+        found: ToolServer = importlib.import_module("reactflow.mcp_tools").mcp_tools
+    except ImportError:
+        return None
+    return found
+
+
 def openai_model(spec: ModelSpec, base_url: str, api_key: str | None) -> ChatModel:
     """The model behind an OpenAI-compatible connection."""
     return OpenAIChatModel(spec.version, base_url=base_url, api_key=api_key, **spec.params)
@@ -44,7 +53,7 @@ class Workshop:
         environment: Where else ``${NAME}`` is looked up.
         functions: Functions and Tools that the caller hands over, by the name that tools use.
         make_model: Makes the model of a spec.
-        tool_server: Connects to an MCP server; None where that part is not installed.
+        tool_server: Connects to an MCP server; the client of the extra ``mcp`` by default.
         prices: By model name, as in :class:`~reactflow.budget.Budget`; they give each row its cost.
     """
 
@@ -118,11 +127,12 @@ class Workshop:
     def _tools(self, spec: ToolsetSpec) -> list[Tool]:
         if spec.connection is None:
             return [self._function(spec)]
-        if self.tool_server is None:
+        connect = self.tool_server or installed_tool_server()
+        if connect is None:
             raise ConfigurationError(f"Tool {spec.name!r} is on an MCP server; install reactflow[mcp] to reach it.")
         url, key = self._opened(spec.connection)
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        server = self.tool_server(url, allowed=list(spec.allowed), timeout=spec.request_timeout, headers=headers)
+        server = connect(url, allowed=list(spec.allowed), timeout=spec.request_timeout, headers=headers)
         self.opened.append(server)
         return list(server)
 
