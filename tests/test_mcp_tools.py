@@ -25,6 +25,10 @@ from reactflow.errors import ConfigurationError, DuplicateToolError, ProviderErr
 from reactflow.mcp_endpoint import read_endpoint
 from reactflow.mcp_tools import mcp_tools
 from reactflow.messages import ToolMessage
+from reactflow.specs.building import Workshop
+from reactflow.specs.catalog import Catalog
+from reactflow.specs.making import Definition
+from reactflow.specs.running import AgentRunner
 from reactflow.testing import ScriptedChatModel, calls, says
 from reactflow.toolbox import Tool
 from reactflow.workflows.best_of_n import BestOfN
@@ -373,6 +377,28 @@ async def test_a_tool_can_be_the_search_of_a_research(at_url):
     assert result.researched
     assert [(source.url, source.text) for source in result.references] == [("https://example.org/1", "第 1 页")]
     assert len(result.sources) == 2
+
+
+async def test_an_agent_from_a_definition_uses_the_allowed_tools_of_its_server(at_url, heard):
+    catalog = Catalog(environment={})
+    for kind, name, clauses, options in (
+        ("connection", "c", {}, {"type": "openai", "endpoint": "http://127.0.0.1:1/v1"}),
+        ("model", "m", {}, {"provider": "openai", "openai.connection": "c", "openai.model_version": "any"}),
+        ("connection", "s", {}, {"type": "mcp_server", "endpoint": at_url}),
+        ("tool", "t", {"connection": "s"}, {"type": "mcp", "allowed_tools": "echo, add"}),
+        ("agent", "a", {"model": "m", "prompt": "Be brief.", "tools": ("t",)}, {}),
+    ):
+        catalog.create(Definition(kind=kind, name=name, clauses=clauses, options=options))
+    model = ScriptedChatModel(calls("echo", text="from the server"), says("done"))
+
+    runner = AgentRunner(catalog.agent("a"), workshop=Workshop(make_model=lambda *_: model))
+    outcome = await runner.run("question")
+    runner.close()
+
+    assert outcome.response == "done"
+    assert [one.name for one in model.seen[0].tools] == ["echo", "add"]
+    assert model.seen[1].messages[-1].text == "from the server"
+    assert heard() == ["began echo", "ended echo"]
 
 
 # ------------------------------------------------------------------------------------------------ one session for all
