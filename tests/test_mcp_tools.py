@@ -257,10 +257,10 @@ async def test_a_sick_list_of_tools_is_taken_as_far_as_it_goes():
         (
             "parts",
             {},
-            "first\n[image, image/png, 3 bytes, not shown]\nsecond\n[file:///b.bin, unknown type, 2 bytes, not shown]\n"
-            "[more: file:///c.txt] The rest.",
+            "first\n[image, image/png, 3 bytes, not shown]\nsecond\n[notes://b.bin, unknown type, 2 bytes, not shown]\n"
+            "[more: notes://c.txt] The rest.",
         ),
-        ("files_read", {"path": "/tmp/a"}, "/tmp/a"),
+        ("files_read", {"path": "a.txt"}, "a.txt"),
         ("tool_22cf3c76", {"city": "杭州"}, "杭州"),
     ],
 )
@@ -608,7 +608,7 @@ def opening(*given, **settings):
 
 def test_a_command_that_does_not_exist_is_an_error_of_the_configuration():
     with pytest.raises(ConfigurationError, match=r"^MCP server 'no-such-server' cannot be started: .*No such file"):
-        opening("/opt/no-such-server --token s3cret")
+        opening("no-such-server --token s3cret")
 
 
 def test_a_process_that_ends_at_once_is_an_error_of_the_server():
