@@ -21,8 +21,9 @@ from mcp.client.stdio import get_default_environment
 from structlog.testing import capture_logs
 
 from reactflow.agent import SimpleReactAgent
-from reactflow.errors import ConfigurationError, DuplicateToolError, ProviderError
+from reactflow.errors import ConfigurationError, DuplicateToolError, ProviderError, ToolError
 from reactflow.mcp_endpoint import read_endpoint
+from reactflow.mcp_session import Line
 from reactflow.mcp_tools import mcp_tools
 from reactflow.messages import ToolMessage
 from reactflow.specs.building import Workshop
@@ -451,8 +452,8 @@ async def test_closing_ends_the_process_and_a_later_call_starts_another():
         first = int(await text_of(tools, "process"))
     ended = not runs(first)
 
-    second = int(await text_of(tools, "process"))
-    await tools.aclose()
+    async with tools:
+        second = int(await text_of(tools, "process"))
     tools.close()  # a second time does nothing
 
     assert ended
@@ -677,6 +678,14 @@ async def test_closing_ends_an_opening_that_is_under_way():
 
     with pytest.raises(ProviderError, match="was closed before it was open"):
         await listing
+
+
+async def test_a_call_that_comes_while_the_session_is_being_closed_opens_no_other():
+    line = Line(read_endpoint(raw("healthy"), timeout=None, headers=None, env=None, cwd=None), None)
+    await line.close()
+
+    with pytest.raises(ToolError, match=r"^'hello' was not run\. The session with MCP server .* was closed"):
+        await line.call("hello", {})
 
 
 def test_an_interrupt_ends_an_opening_that_is_under_way():
