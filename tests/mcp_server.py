@@ -78,9 +78,9 @@ def text(*lines, **more):
 PARTS = [
     TextContent(text="first"),
     ImageContent(data="AAAA", mime_type="image/png"),
-    EmbeddedResource(resource=TextResourceContents(uri="file:///a.txt", text="second")),
-    EmbeddedResource(resource=BlobResourceContents(uri="file:///b.bin", blob="AAA=")),
-    ResourceLink(name="more", uri="file:///c.txt", description="The rest."),
+    EmbeddedResource(resource=TextResourceContents(uri="notes://a.txt", text="second")),
+    EmbeddedResource(resource=BlobResourceContents(uri="notes://b.bin", blob="AAA=")),
+    ResourceLink(name="more", uri="notes://c.txt", description="The rest."),
 ]
 
 

@@ -21,8 +21,9 @@ from mcp.client.stdio import get_default_environment
 from structlog.testing import capture_logs
 
 from reactflow.agent import SimpleReactAgent
-from reactflow.errors import ConfigurationError, DuplicateToolError, ProviderError
+from reactflow.errors import ConfigurationError, DuplicateToolError, ProviderError, ToolError
 from reactflow.mcp_endpoint import read_endpoint
+from reactflow.mcp_session import Line
 from reactflow.mcp_tools import mcp_tools
 from reactflow.messages import ToolMessage
 from reactflow.specs.building import Workshop
@@ -257,10 +258,10 @@ async def test_a_sick_list_of_tools_is_taken_as_far_as_it_goes():
         (
             "parts",
             {},
-            "first\n[image, image/png, 3 bytes, not shown]\nsecond\n[file:///b.bin, unknown type, 2 bytes, not shown]\n"
-            "[more: file:///c.txt] The rest.",
+            "first\n[image, image/png, 3 bytes, not shown]\nsecond\n[notes://b.bin, unknown type, 2 bytes, not shown]\n"
+            "[more: notes://c.txt] The rest.",
         ),
-        ("files_read", {"path": "/tmp/a"}, "/tmp/a"),
+        ("files_read", {"path": "a.txt"}, "a.txt"),
         ("tool_22cf3c76", {"city": "杭州"}, "杭州"),
     ],
 )
@@ -451,8 +452,8 @@ async def test_closing_ends_the_process_and_a_later_call_starts_another():
         first = int(await text_of(tools, "process"))
     ended = not runs(first)
 
-    second = int(await text_of(tools, "process"))
-    await tools.aclose()
+    async with tools:
+        second = int(await text_of(tools, "process"))
     tools.close()  # a second time does nothing
 
     assert ended
@@ -608,7 +609,7 @@ def opening(*given, **settings):
 
 def test_a_command_that_does_not_exist_is_an_error_of_the_configuration():
     with pytest.raises(ConfigurationError, match=r"^MCP server 'no-such-server' cannot be started: .*No such file"):
-        opening("/opt/no-such-server --token s3cret")
+        opening("no-such-server --token s3cret")
 
 
 def test_a_process_that_ends_at_once_is_an_error_of_the_server():
@@ -677,6 +678,14 @@ async def test_closing_ends_an_opening_that_is_under_way():
 
     with pytest.raises(ProviderError, match="was closed before it was open"):
         await listing
+
+
+async def test_a_call_that_comes_while_the_session_is_being_closed_opens_no_other():
+    line = Line(read_endpoint(raw("healthy"), timeout=None, headers=None, env=None, cwd=None), None)
+    await line.close()
+
+    with pytest.raises(ToolError, match=r"^'hello' was not run\. The session with MCP server .* was closed"):
+        await line.call("hello", {})
 
 
 def test_an_interrupt_ends_an_opening_that_is_under_way():
