@@ -21,7 +21,7 @@ _NUMBERS = re.compile(r"\d+")
 _FLEETING = re.compile(
     r"\d+(?:\.\d+)? ?(?:ms|s|sec|seconds?|秒)\b|\b0x[0-9a-f]+\b|\d\d:\d\d:\d\d(?:[.,]\d+)?", re.IGNORECASE
 )
-_TELLING_TOKENS = 10  # evidence shorter than this ("wrong") is the same for quite different failures
+_TELLING_TOKENS = 4  # evidence shorter than this ("wrong") is the same for quite different failures
 _UNRELATED = 0.1
 
 

@@ -207,3 +207,10 @@ async def test_lessons_put_together_take_the_place_of_the_old_ones():
     await episode.condense(episode.learnt[:2], [Lesson("a and b", uses=1)])
 
     assert advice_of(episode.learnt) == advice_of(await episode.known()) == ["ccccc", "a and b"]
+
+
+def test_a_short_failure_that_names_what_failed_leaves_one_lesson_however_it_is_put():
+    lessons = ()
+    for advice in ("Add one.", "Mind the border.", "Count from zero.", "Round half up.", "Sort before you compare."):
+        lessons = merged(lessons, Lesson(advice, evidence="AssertionError: 2 != 3"))
+    assert advice_of(lessons) == ["Sort before you compare."]
