@@ -92,6 +92,7 @@ class Phrases:
     check_timed_out: str
     no_check_ran: str
     no_output: str
+    no_description: str
 
 
 ENGLISH = Phrases(
@@ -156,6 +157,7 @@ ENGLISH = Phrases(
         "The check `{command}` found nothing to run (exit code {code}), so nothing was checked. The end of its output:"
     ),
     no_output="(no output)",
+    no_description="(no description)",
 )
 
 CHINESE = Phrases(
@@ -202,6 +204,7 @@ CHINESE = Phrases(
     check_timed_out="检查 `{command}` 在 {seconds} 秒内没有结束。输出的结尾：",
     no_check_ran="检查 `{command}` 没有可运行的内容（退出码 {code}），因此什么都没有检查。输出的结尾：",
     no_output="（没有输出）",
+    no_description="（没有说明）",
 )
 
 

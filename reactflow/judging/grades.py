@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import Any
 
 from reactflow.judging.loose_json import Members
 from reactflow.judging.verdict_words import vocabulary
+from reactflow.phrases import phrases
 from reactflow.result import Issue
 
 MAX_ISSUES = 50
-"""More issues than this are left out, with a flag."""
+"""Of more issues than this the mildest are left out, with a flag."""
 
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d{1,4})?")
 _FRACTION = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/|out of)\s*(\d+)", re.IGNORECASE)
@@ -109,20 +110,25 @@ def read_severity(value: Any) -> tuple[int, str | None]:
     return (known, None) if known else (3, f"The severity {_shown(value)} is unknown, so it was read as 3.")
 
 
-def read_issues(value: Any) -> tuple[tuple[Issue, ...], tuple[str, ...]]:
-    """The single problems, out of a list of words or objects, one of them alone, or an object of them by name."""
-    issues: list[Issue] = []
-    flags: dict[str, None] = {}
-    for item in _items(value):
-        if len(issues) == MAX_ISSUES:
-            flags[f"Only the first {MAX_ISSUES} issues were read."] = None
-            break
-        issue, flag = _issue(item)
-        if issue is not None:
-            issues.append(issue)
-        if flag is not None:
-            flags[flag] = None
-    return tuple(issues), tuple(flags)
+def read_issues(value: Any, *, question: str = "") -> tuple[tuple[Issue, ...], tuple[str, ...]]:
+    """The single problems, out of a list of words or objects, one of them alone, or an object of them by name.
+
+    An issue without words is an issue all the same; *question* decides the language of the words it gets.  Blank
+    words in a list ("none", null) are none.
+    """
+    unsaid = phrases(question).no_description
+    read = [_issue(item, unsaid) for item in _items(value)]
+    kept = worst([(issue, flag) for issue, flag in read if issue is not None])
+    flags = dict.fromkeys(flag for _, flag in kept if flag is not None)
+    if sum(issue is not None for issue, _ in read) > MAX_ISSUES:
+        flags[f"Only the {MAX_ISSUES} worst issues were read."] = None
+    return tuple(issue for issue, _ in kept), tuple(flags)
+
+
+def worst(issues: Sequence[tuple[Issue, str | None]]) -> list[tuple[Issue, str | None]]:
+    """The :data:`MAX_ISSUES` worst of *issues*, in the order they have."""
+    ranked = sorted(range(len(issues)), key=lambda at: -issues[at][0].severity)
+    return [issues[at] for at in sorted(ranked[:MAX_ISSUES])]
 
 
 def _items(value: Any) -> Iterator[Any]:
@@ -134,11 +140,13 @@ def _items(value: Any) -> Iterator[Any]:
                 yield Members([("category", key), *(each if isinstance(each, Members) else [("description", each)])])
     elif isinstance(value, list):
         yield from value
-    else:
+    elif value is not False:  # there are none
         yield value
 
 
-def _issue(item: Any) -> tuple[Issue | None, str | None]:
+def _issue(item: Any, unsaid: str) -> tuple[Issue | None, str | None]:
+    if isinstance(item, bool):
+        return Issue(unsaid), f"An issue is only {str(item).lower()}, without words."
     if not isinstance(item, Members):
         words = clean(item)
         return (Issue(words) if words else None), None
@@ -148,12 +156,16 @@ def _issue(item: Any) -> tuple[Issue | None, str | None]:
         for name, keys in _ISSUE_KEYS.items()
         if name != "severity"
     }
-    parts["description"] = parts["description"] or parts["suggestion"] or parts["snippet"] or parts["category"]
-    if not parts["description"]:
-        return None, "An issue without words was left out."
+    described = parts["description"] or parts["suggestion"] or parts["snippet"] or parts["category"]
+    parts["description"] = described or _other_words(item) or unsaid
     rating = next((given[key] for key in _ISSUE_KEYS["severity"] if key in given), None)
     severity, flag = read_severity(rating)
-    return Issue(severity=severity, **parts), flag
+    return Issue(severity=severity, **parts), flag if parts["description"] != unsaid else "An issue has no words."
+
+
+def _other_words(item: Members) -> str:
+    """What an issue says under keys of its own."""
+    return clean(Members(each for each in item if snake(each[0]) not in _ISSUE_KEYS["severity"]))
 
 
 def snake(key: str) -> str:

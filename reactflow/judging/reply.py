@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from reactflow.errors import ModelBehaviorError
 from reactflow.judging.grades import snake
 from reactflow.judging.loose_json import Found, Members, Scan, find_objects
 from reactflow.judging.verdict_words import read_word, vocabulary
+
+MAX_CHARS = 100_000
+"""A longer reply is not read."""
 
 YES_NO = frozenset(
     vocabulary(
@@ -48,9 +53,9 @@ _KNOWN = frozenset((*YES_NO, *VERDICTS, *AGAINST, *SCORES, *CONFIDENCES, *FEEDBA
 _WRAPPERS = VERDICTS | MAYBE | frozenset(vocabulary("response output data critique judge final answer reply"))
 
 _THINKING = re.compile(r"<(/?)(?:\w+:)?(?:think|thinking|thought|thoughts|reasoning)>", re.IGNORECASE)
-_BEFORE = re.compile(
-    r"(?:[:：=]|<[^<>\n]{1,40}>|^\s*(?:[-*•]|\d{1,2}[.)])?)[\s`~\"'“*]*(?:json[c5]?)?\s*$", re.IGNORECASE
-)
+_BEFORE = re.compile(r"(?:[:：=]|<[^<>\n]{1,40}>|^\s*(?:[-*•]|\d{1,2}[.)])?)[\s`~*]*(?:json[c5]?)?\s*$", re.IGNORECASE)
+_LOOK_BEHIND = 200  # characters before an object; the rest of a long line is not searched again for every object in it
+_QUOTED_LINE = re.compile(rf"\s{{0,{_LOOK_BEHIND}}}+[>\s]")
 _LABELLED = re.compile(
     r"(?P<key>[^\W\d][\w \-]{0,40}?)\s*(?:[:：=|]|\s[-–—]\s|\bis\b(?=\s))\s*(?P<value>\S.*)", re.IGNORECASE
 )
@@ -88,6 +93,16 @@ def take_apart(text: str) -> Reply:
     return Reply(text, objects, scan.damage, _prose(_without(text, scan.objects)))
 
 
+def check_length(text: str) -> None:
+    """Make sure that a reply is short enough to be read.
+
+    Raises:
+        ModelBehaviorError: It has more than :data:`MAX_CHARS` characters.
+    """
+    if len(text) > MAX_CHARS:
+        raise ModelBehaviorError(f"The reply has {len(text)} characters, more than {MAX_CHARS}.")
+
+
 def strip_thinking(text: str) -> str:
     """Drop the thinking that a model put before its answer: in closed tags, or up to a closing tag on its own line."""
     rest = text.lstrip()
@@ -104,8 +119,10 @@ def strip_thinking(text: str) -> str:
 
 def stands_alone(text: str, found: Found) -> bool:
     """Whether an object is the judge's own word: at the start of its line or after a colon, and not quoted."""
-    line = text[text.rfind("\n", 0, found.start) + 1 : found.start]
-    return _BEFORE.search(line) is not None and not line.lstrip().startswith(">")
+    start = text.rfind("\n", 0, found.start) + 1
+    near = max(start, found.start - _LOOK_BEHIND)
+    line = "…" * (near > start) + text[near : found.start]  # what is cut off must not look like the start of the line
+    return _BEFORE.search(line) is not None and not _QUOTED_LINE.match(text, start, found.start)
 
 
 def is_known(members: Members) -> bool:
@@ -133,8 +150,8 @@ def _after_thinking(text: str) -> tuple[str, Scan]:
     Where the tag is never closed, the reply is what the text ends with, if that is an object.
     """
     scan = find_objects(text)
-    inside = [(found.start, found.end) for found in scan.objects if found.exact]
-    tags = [tag for tag in _THINKING.finditer(text) if not any(start < tag.start() < end for start, end in inside)]
+    exact = [found for found in scan.objects if found.exact]
+    tags = [tag for tag in _THINKING.finditer(text) if not _inside(exact, tag.start())]
     closing = [tag for tag in tags if tag[1]]
     if closing:
         text = text[closing[-1].end() :].strip()
@@ -146,6 +163,12 @@ def _after_thinking(text: str) -> tuple[str, Scan]:
         return "", Scan(())
     text = text[last.start :]
     return text, find_objects(text)
+
+
+def _inside(objects: Sequence[Found], at: int) -> bool:
+    """Whether a place is inside one of *objects*, which are in the order of the text."""
+    before = bisect_left(objects, at, key=lambda found: found.start)
+    return before > 0 and at < objects[before - 1].end
 
 
 def _flat(members: Members, depth: int = 3) -> Members:

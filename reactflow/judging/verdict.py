@@ -10,6 +10,9 @@ When does it pass?
     verdicts that disagree the rejection counts, and a flag says so: calling it an error instead would let a draft out
     wherever a failed judge is no obstacle.  A verdict that is missing, cut off, or neither yes nor no is an error; so
     is a bare 1 or 0, which may be a score.
+
+Where are score, confidence, issues and feedback?
+    In the object that decided, never in a quoted one.  A judge that contradicted itself gave no score or confidence.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from reactflow.judging.reply import (
     CONFIDENCES,
     FEEDBACKS,
     ISSUES,
+    MAX_CHARS,
     MAYBE,
     REASONS,
     REST,
@@ -40,9 +44,6 @@ from reactflow.judging.reply import (
 from reactflow.judging.verdict_words import has_reservations, read_word, refuses
 from reactflow.phrases import generic_feedback
 from reactflow.result import Issue, Judgement
-
-MAX_CHARS = 100_000
-"""A longer reply is not read: no verdict is."""
 
 CRITICAL = 5
 """The severity that no approval survives."""
@@ -85,7 +86,7 @@ def read_verdict(text: str, *, question: str = "") -> Judgement:
     Raises:
         ModelBehaviorError: There is no verdict that can be read; the message says what is missing.
     """
-    said = read_verdict_fields(text)
+    said = read_verdict_fields(text, question=question)
     if said.verdict is None:
         reason = " ".join(said.flags) or "It says neither yes nor no."
         raise ModelBehaviorError(
@@ -117,11 +118,15 @@ def _issue_line(issue: Issue) -> str:
     return f"- {where}{said}{snippet}{mend}"
 
 
-def read_verdict_fields(text: str) -> Verdict:
+def read_verdict_fields(text: str, *, question: str = "") -> Verdict:
     """Read what a judge's reply says, with None for what it does not say.  Never raises.
 
     Contradictions are resolved as in :func:`read_verdict`; no other rule is applied, so an approval with a critical
     issue is still an approval here.
+
+    Args:
+        text: The reply.
+        question: What the user asked; decides the language of what an issue without words gets.
     """
     if len(text) > MAX_CHARS:
         return Verdict(flags=(f"It has {len(text)} characters, more than {MAX_CHARS}.",))
@@ -129,8 +134,9 @@ def read_verdict_fields(text: str) -> Verdict:
     flags: dict[str, None] = {}
     deciding = [each for each in reply.objects if _decides(each[1])]
     verdict = _of_objects(reply, deciding, flags) if deciding else _of_prose(reply, flags)
-    known = deciding or [each for each in reply.objects if is_known(each[1])]
-    return _gathered(verdict, reply, known[-1][1] if known else Members(), flags)
+    known = [each for each in reply.objects if is_known(each[1]) or _decides(each[1])]
+    own = [members for found, members in known if stands_alone(reply.text, found)]
+    return _gathered(verdict, reply, own, flags, question)
 
 
 def _decides(members: Members) -> bool:
@@ -144,13 +150,18 @@ def _decides(members: Members) -> bool:
 
 
 def _of_objects(reply: Reply, deciding: list[tuple[Found, Members]], flags: dict[str, None]) -> bool | None:
-    """The verdict of the last object, checked against all else that was said."""
-    found, members = deciding[-1]
+    """The verdict of the judge's last object, checked against all else that was said.
+
+    A quoted approval beside a rejection is no contradiction; a quoted rejection beside an approval may be more.
+    """
+    own = [each for each in deciding if stands_alone(reply.text, each[0])]
+    found, members = (own or deciding)[-1]
     verdict = _said(members, flags)
     if verdict is None:
         flags[f"Its verdict {_shown(members)} is neither yes nor no."] = None
         return None
-    others = [*(each for _, each in deciding[:-1]), *(Members([line]) for line in reply.lines)]
+    heard = deciding if verdict else own
+    others = [*(each for _, each in heard if each is not members), *(Members([line]) for line in reply.lines)]
     refused = verdict and refuses(reply.text[found.end :])
     if refused or any(_said(each, {}) is (not verdict) for each in others):
         flags[_CONTRADICTION] = None
@@ -220,19 +231,43 @@ def _shown(members: Members) -> str:
     return repr(next(value for key, value in members if key in YES_NO or key in VERDICTS))[:80]
 
 
-def _gathered(verdict: bool | None, reply: Reply, members: Members, flags: dict[str, None]) -> Verdict:
-    given = dict(
-        reversed([*members, *reply.lines])
-    )  # of a key given twice the first counts, and an object before prose
-    score, score_flag = read_share(_first(given, SCORES), "score")
-    confidence, confidence_flag = read_share(_first(given, CONFIDENCES), "confidence")
-    issues, issue_flags = read_issues(_first(given, ISSUES))
-    flags |= dict.fromkeys(flag for flag in (score_flag, confidence_flag, *issue_flags) if flag is not None)
+def _gathered(verdict: bool | None, reply: Reply, own: list[Members], flags: dict[str, None], question: str) -> Verdict:
+    """The fields, out of the judge's own objects and its prose."""
+    members = _deciding(verdict, own)
+    # of a key given twice the first counts, and an object before prose
+    given = dict(reversed([*members, *reply.lines]))
+    issues, issue_flags = read_issues(_first(given, ISSUES), question=question)
+    flags |= dict.fromkeys(issue_flags)
+    score = _share_of(SCORES, "score", given, own, flags)
+    confidence = _share_of(CONFIDENCES, "confidence", given, own, flags)
     feedback = [words for key in FEEDBACKS if (words := clean(given.get(key)))]
     feedback = feedback or [words for key in REASONS if (words := clean(given.get(key)))][:1]
     if not reply.objects:
         feedback += [line for key, line in reply.lines if key == REST]
     return Verdict(verdict, confidence, score, "\n".join(dict.fromkeys(feedback)) or None, issues, tuple(flags))
+
+
+def _deciding(verdict: bool | None, own: list[Members]) -> Members:
+    """The last object with the verdict that counts; without one the last with any verdict, else the last."""
+    deciding = [each for each in own if _decides(each)]
+    agreeing = [each for each in deciding if _said(each, {}) is verdict]
+    return next(reversed(agreeing or deciding or own), Members())
+
+
+def _share_of(
+    keys: Iterable[str], name: str, given: dict[str, Any], own: list[Members], flags: dict[str, None]
+) -> float | None:
+    """A score or confidence; None, with a flag, where the judge contradicted itself."""
+    share, flag = read_share(_first(given, keys), name)
+    if flag is not None:
+        flags[flag] = None
+    if share is None:
+        return None
+    shares = {read_share(_first(dict(reversed(each)), keys), name)[0] for each in own} - {None}
+    if _CONTRADICTION not in flags and len(shares) < 2:
+        return share
+    flags[f"The judge contradicted itself, so its {name} was dropped."] = None
+    return None
 
 
 def _first(given: dict[str, Any], keys: Iterable[str]) -> Any:

@@ -15,6 +15,7 @@ from reactflow.chain import AnyAdvisor
 from reactflow.doors import Doors
 from reactflow.errors import ConfigurationError
 from reactflow.frozen import EMPTY
+from reactflow.mcp_tools import mcp_tools
 from reactflow.model import ChatModel
 from reactflow.openai_model import OpenAIChatModel
 from reactflow.specs.options import near, resolve
@@ -28,15 +29,6 @@ ToolServer: TypeAlias = Callable[..., Iterable[Tool]]
 
 MakeModel: TypeAlias = Callable[[ModelSpec, str, str | None], ChatModel]
 """``(spec, base_url, api_key) -> model``."""
-
-
-def installed_tool_server() -> ToolServer | None:
-    """The client for MCP servers; None where it is not part of this installation."""
-    try:
-        found: ToolServer = importlib.import_module("reactflow.mcp_tools").mcp_tools
-    except ImportError:
-        return None
-    return found
 
 
 def openai_model(spec: ModelSpec, base_url: str, api_key: str | None) -> ChatModel:
@@ -127,14 +119,12 @@ class Workshop:
     def _tools(self, spec: ToolsetSpec) -> list[Tool]:
         if spec.connection is None:
             return [self._function(spec)]
-        connect = self.tool_server or installed_tool_server()
-        if connect is None:
-            raise ConfigurationError(f"Tool {spec.name!r} is on an MCP server; install reactflow[mcp] to reach it.")
+        connect = self.tool_server or mcp_tools
         url, key = self._opened(spec.connection)
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         server = connect(url, allowed=list(spec.allowed), timeout=spec.request_timeout, headers=headers)
         self.opened.append(server)
-        return list(server)
+        return [replace(each, side_effect=True) for each in server] if spec.side_effect else list(server)
 
     def _function(self, spec: ToolsetSpec) -> Tool:
         reference = spec.function or ""

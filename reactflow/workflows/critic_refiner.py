@@ -122,7 +122,7 @@ class CriticRefiner(Workflow[LoopResult]):
             asked = f"{prompt}\n\n{note.format(problem=problem)}" if note else prompt
             try:
                 reply = await self.critic.ask(trail.message(asked), trail, schema=REVIEW_SCHEMA)
-                return self._judgement(trail, read_review(reply))
+                return self._judgement(trail, read_review(reply, question=trail.task))
             except ModelBehaviorError as error:
                 problem = str(error)
             except WorkflowError as error:

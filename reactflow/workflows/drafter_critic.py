@@ -142,7 +142,7 @@ class DrafterCritic(Workflow[WorkflowResult]):
                 if not isinstance(error.__cause__, (BudgetExceeded, ModelBehaviorError)):
                     raise
                 return self._unread(trail, error)
-            verdict = _fields(reply)
+            verdict = _fields(reply, trail.task)
             passed = self._passes(verdict)
             if passed is not None and reply.flaw is None:
                 return self._critique(trail, verdict, passed)
@@ -250,12 +250,12 @@ class DrafterCritic(Workflow[WorkflowResult]):
         )
 
 
-def _fields(reply: Reply) -> Verdict:
+def _fields(reply: Reply, task: str) -> Verdict:
     """What a critique says; an evaluator's judgement is read as it is."""
     said = reply.value
     if isinstance(said, Judgement):
         return Verdict(said.passed, said.confidence, said.score, said.feedback, said.issues, said.flags)
-    return read_verdict_fields(reply.text)
+    return read_verdict_fields(reply.text, question=task)
 
 
 def _word(verdict: bool | None) -> str | None:

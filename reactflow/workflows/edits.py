@@ -8,8 +8,10 @@ guessed at.
 from __future__ import annotations
 
 import re
+from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, islice
 from typing import Any, TypeAlias
 
 from rapidfuzz.distance import Indel
@@ -17,14 +19,14 @@ from rapidfuzz.distance import Indel
 from reactflow.errors import ModelBehaviorError
 from reactflow.judging.grades import snake
 from reactflow.judging.loose_json import Members, find_objects
-from reactflow.judging.reply import strip_thinking
+from reactflow.judging.reply import check_length, stands_alone, strip_thinking
 
 Span: TypeAlias = tuple[int, int]
 """Where a passage begins in the text, and the position after it."""
 
 _SNIPPETS = ("snippet", "find", "search", "old", "original", "before")
 _REPLACEMENTS = ("replacement", "replace", "replace_with", "new", "after", "with", "suggestion")
-_EXACT_CELLS = 100_000_000  # characters of one text times those of the other; about 0.05 s and 15 MB
+_EXACT_CELLS = 100_000_000  # units of one text times those of the other; about 0.05 s and 15 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +91,24 @@ def locate(text: str, snippet: str) -> Span | str:
         at = text.find(words)
         if at >= 0:
             return FOUND_TWICE if text.find(words, at + 1) >= 0 else (at, at + len(words))
-    loose = re.compile(r"\s+".join(re.escape(part) for part in words.split()))
-    first = loose.search(text)
-    if first is None:
+    return _locate_loosely(text, " ".join(words.split()))
+
+
+def _locate_loosely(text: str, words: str) -> Span | str:
+    """Find *words* where all white space counts as one blank; in time proportional to the text, unlike a pattern."""
+    plain = " ".join(text.split())
+    at = plain.find(words)
+    if at < 0:
         return NOT_FOUND
-    return FOUND_TWICE if loose.search(text, first.start() + 1) else first.span()
+    if plain.find(words, at + 1) >= 0:
+        return FOUND_TWICE
+    return _original(text, plain, at), _original(text, plain, at + len(words) - 1) + 1
+
+
+def _original(text: str, plain: str, at: int) -> int:
+    """Where the character *at* of *plain*, which is no blank, stands in *text*."""
+    word = next(islice(re.finditer(r"\S+", text), plain.count(" ", 0, at), None))
+    return word.start() + at - (plain.rfind(" ", 0, at) + 1)
 
 
 def apply_edits(text: str, edits: Iterable[Edit], flagged: Sequence[Span], *, may_add: bool = False) -> Edited:
@@ -160,17 +175,19 @@ def read_edits(text: str) -> tuple[Edit, ...]:
     """The edits that a refiner wrote: ``{"edits": [{"snippet": ..., "replacement": ...}]}``.
 
     Read as tolerantly as a verdict: fences and prose around it do not matter, nor the common other names of the two
-    fields.
+    fields.  An object that is quoted, or stands inside a sentence, is somebody else's.
 
     Raises:
-        ModelBehaviorError: There is no such list, it was cut off, or an edit lacks a field.
+        ModelBehaviorError: There is no such list, it was cut off, an edit lacks a field, or *text* is too long.
     """
-    scan = find_objects(strip_thinking(text))
+    check_length(text)
+    text = strip_thinking(text)
+    scan = find_objects(text)
     if scan.damage >= 0 or not all(found.sure for found in scan.objects):
         raise ModelBehaviorError("The list of edits is cut off or damaged.")
-    found = [dict(each.members) for each in scan.objects]
-    listed = next((each["edits"] for each in reversed(found) if "edits" in each), None)
-    items = listed if listed is not None else [each.members for each in scan.objects]
+    own = [each.members for each in scan.objects if stands_alone(text, each)]
+    listed = next((members["edits"] for members in map(dict, reversed(own)) if "edits" in members), None)
+    items = listed if listed is not None else own
     if not isinstance(items, list) or isinstance(items, Members) or (listed is None and not items):
         raise ModelBehaviorError('There is no JSON object with a list of "edits".')
     return tuple(_edit(item) for item in items)
@@ -192,43 +209,69 @@ def share_changed_outside(before: str, after: str, flagged: Sequence[Span]) -> f
     """How much of the text outside *flagged* is not in *after* as it was, from 0.0 to 1.0.
 
     Characters taken away count, and so do characters put in where nothing was flagged.  Where both texts are long
-    they are compared line by line.
+    they are compared line by line; where they are very long too, lines that only moved count as kept.
 
     Args:
         before: The text that was to be edited.
         after: What came back.
         flagged: Spans of *before* that were to change.
     """
-    kept = _kept(before, after)
-    outside = [True] * len(before)
+    outside, untouched = bytearray(b"\1") * len(before), bytearray(b"\1") * (len(before) + 1)
     for start, end in flagged:
-        outside[start:end] = [False] * (end - start)
-    total = sum(outside)
-    lost = sum(was_outside and not stays for was_outside, stays in zip(outside, kept.stays, strict=True))
-    added = sum(count for at, count in kept.added if not any(start <= at <= end for start, end in flagged))
+        outside[start:end] = bytes(end - start)
+        untouched[start : end + 1] = bytes(end + 1 - start)
+    total = outside.count(1)
+    changes = _changes(before, after)
+    lost = sum(outside.count(1, start, end) for start, end in changes.lost)
+    added = sum(count for at, count in changes.added if untouched[at])
     return min(1.0, (lost + added) / total) if total else float(bool(added))
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
-    """Which characters of a text are still there, and how many were put in at which place."""
+class _Changes:
+    """Which spans of a text are no longer there, and how many characters were put in at which place."""
 
-    stays: list[bool]
+    lost: list[Span]
     added: list[tuple[int, int]]
 
 
-def _kept(before: str, after: str) -> _Kept:
-    by_character = len(before) * len(after) <= _EXACT_CELLS
-    old: Sequence[str] = before if by_character else before.splitlines(keepends=True)
-    new: Sequence[str] = after if by_character else after.splitlines(keepends=True)
-    starts = [0]
-    for unit in old:
-        starts.append(starts[-1] + len(unit))
-    stays, added = [True] * len(before), []
+def _changes(before: str, after: str) -> _Changes:
+    if len(before) * len(after) <= _EXACT_CELLS:
+        return _ordered_changes(before, after)
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    return (_ordered_changes if len(old) * len(new) <= _EXACT_CELLS else _unordered_changes)(old, new)
+
+
+def _ordered_changes(old: Sequence[str], new: Sequence[str]) -> _Changes:
+    starts = _starts(old)
+    lost, added = [], []
     for step in Indel.opcodes(old, new):
         start, end = starts[step.src_start], starts[step.src_end]
         if step.tag == "delete":
-            stays[start:end] = [False] * (end - start)
+            lost.append((start, end))
         elif step.tag == "insert":
             added.append((start, sum(len(unit) for unit in new[step.dest_start : step.dest_end])))
-    return _Kept(stays, added)
+    return _Changes(lost, added)
+
+
+def _unordered_changes(old: Sequence[str], new: Sequence[str]) -> _Changes:
+    """The same in time proportional to the texts: a line is kept if it is anywhere in the new one.
+
+    A new line was put in behind the last kept one before it.
+    """
+    places: defaultdict[str, deque[Span]] = defaultdict(deque)
+    starts = _starts(old)
+    for number, unit in enumerate(old):
+        places[unit].append((starts[number], starts[number + 1]))
+    at, added = 0, []
+    for unit in new:
+        if waiting := places.get(unit):
+            at = waiting.popleft()[1]
+        else:
+            added.append((at, len(unit)))
+    return _Changes([span for waiting in places.values() for span in waiting], added)
+
+
+def _starts(units: Sequence[str]) -> list[int]:
+    """Where each unit begins, and the last one ends."""
+    return [0, *accumulate(map(len, units))]

@@ -7,8 +7,8 @@ from typing import Any
 
 from reactflow.errors import ModelBehaviorError
 from reactflow.frozen import FrozenDict
-from reactflow.judging.grades import read_issues, read_share
-from reactflow.judging.reply import ISSUES, SCORES, stands_alone, take_apart
+from reactflow.judging.grades import read_issues, read_share, worst
+from reactflow.judging.reply import ISSUES, SCORES, check_length, stands_alone, take_apart
 from reactflow.progress import SIMILAR, similarity
 from reactflow.result import Issue, Judgement
 from reactflow.workflows.critic_wording import CriticWording
@@ -44,35 +44,52 @@ MINOR = 2
 _UNNAMED_SEVERITY = 4  # of what an evaluator rejects without naming an issue
 
 
-def read_review(reply: Reply) -> Judgement:
+def read_review(reply: Reply, *, question: str = "") -> Judgement:
     """Read what a critic wrote.  ``passed`` is True where it found no issue at all.
 
-    Of several objects with issues all issues count, so that one quoted from the text cannot hide the critic's own.
+    Of several objects with issues all issues count, so that one quoted from the text cannot hide the critic's own;
+    and so do all of one object, under whatever names.
+
+    Args:
+        reply: What it wrote.
+        question: The task; decides the language of what an issue without words gets.
 
     Raises:
-        ModelBehaviorError: No list of issues can be read, or the reply was cut off.
+        ModelBehaviorError: No list of issues can be read, one of them is only true or false, or the reply was cut off
+            or is too long.
     """
     if isinstance(reply.value, Judgement):
         return _of_evaluator(reply.value)
     if reply.flaw is not None:
         raise ModelBehaviorError(f"The reply was not whole ({reply.flaw}).")
+    check_length(reply.text)
     said = take_apart(reply.text)
     if said.damage >= 0 or not all(found.sure for found, _ in said.objects):
         raise ModelBehaviorError("A JSON object in it is cut off or damaged.")
-    reviews = [dict(members) for found, members in said.objects if stands_alone(said.text, found)]
-    reviews = [each for each in reviews if isinstance(_first(each, ISSUES), list)]
-    if not reviews:
-        raise ModelBehaviorError('There is no JSON object with a list of "issues".')
-    issues: dict[Issue, None] = {}
-    flags: dict[str, None] = {}
-    for review in reviews:
-        some, odd = read_issues(_first(review, ISSUES))
-        issues |= dict.fromkeys(some)
-        flags |= dict.fromkeys(odd)
-    score, odd_score = _score(_first(reviews[-1], SCORES))
+    own = [members for found, members in said.objects if stands_alone(said.text, found)]
+    issues, flags = _issues([value for members in own for key, value in members if key in ISSUES], question)
+    scored = [
+        dict(members) for members in own if any(key in ISSUES and isinstance(each, list) for key, each in members)
+    ]
+    score, odd_score = _score(_first(scored[-1], SCORES))
     if odd_score is not None:
         flags[odd_score] = None
-    return Judgement(not issues, score=score, issues=tuple(issues), flags=tuple(flags))
+    return Judgement(not issues, score=score, issues=issues, flags=tuple(flags))
+
+
+def _issues(lists: Sequence[Any], question: str) -> tuple[tuple[Issue, ...], dict[str, None]]:
+    """The issues of all *lists*, the worst of them where they are many, and what was odd."""
+    if not any(isinstance(each, list) for each in lists):
+        raise ModelBehaviorError('There is no JSON object with a list of "issues".')
+    if any(isinstance(each, list) and any(isinstance(issue, bool) for issue in each) for each in lists):
+        raise ModelBehaviorError('An issue in "issues" is only true or false; each must be an object that names it.')
+    issues: dict[Issue, None] = {}
+    flags: dict[str, None] = {}
+    for each in lists:
+        some, odd = read_issues(each, question=question)
+        issues |= dict.fromkeys(some)
+        flags |= dict.fromkeys(odd)
+    return tuple(issue for issue, _ in worst([(issue, None) for issue in issues])), flags
 
 
 def _first(given: Mapping[str, Any], keys: Iterable[str]) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, cast
 from reactflow.errors import ModelBehaviorError, ProviderError, WorkflowError
 from reactflow.judging.grades import snake
 from reactflow.judging.loose_json import Members, find_objects
-from reactflow.judging.reply import stands_alone, strip_thinking
+from reactflow.judging.reply import check_length, stands_alone, strip_thinking
 from reactflow.messages import SystemMessage, UserMessage
 from reactflow.model import ChatModel, ToolSpec, ask
 from reactflow.result import StopReason
@@ -130,8 +130,9 @@ def read_object(text: str, needed: Collection[str]) -> dict[str, Any]:
     An object that is quoted, or stands inside a sentence, is somebody else's.
 
     Raises:
-        ModelBehaviorError: There is none, or it is damaged.
+        ModelBehaviorError: There is none, it is damaged, or *text* is too long.
     """
+    check_length(text)
     text = strip_thinking(text).strip()
     scan = find_objects(text)
     own = [(found, _plain_object(found.members)) for found in scan.objects if stands_alone(text, found)]

@@ -1,3 +1,4 @@
+import json
 import math
 
 import pytest
@@ -117,11 +118,30 @@ def test_issues_come_in_many_forms(text, issues):
     assert issues_of(text) == (issues, ())
 
 
-def test_an_issue_without_words_is_left_out_with_a_flag():
-    assert issues_of('{"issues": [{"severity": 5}, {"severity": 4}]}') == (
-        (),
-        ("An issue without words was left out.",),
+def test_an_issue_without_words_is_kept_with_its_severity_and_a_flag():
+    assert issues_of('{"issues": [{"severity": 5}, {}]}') == (
+        (Issue("(no description)", 5), Issue("(no description)", 3)),
+        ("An issue has no words.",),
     )
+
+
+def test_the_words_of_an_issue_without_any_are_in_the_language_of_the_question():
+    value = dict(find_objects('{"issues": [{"severity": 5}]}').objects[0].members)["issues"]
+
+    assert read_issues(value, question="为什么？")[0] == (Issue("（没有说明）", 5),)
+
+
+def test_words_under_an_unknown_key_describe_an_issue():
+    assert issues_of('{"issues": [{"severity": 4, "what": "no date"}]}') == ((Issue("what: no date", 4),), ())
+
+
+@pytest.mark.parametrize(
+    ("text", "word"), [('{"issues": [false]}', "false"), ('{"issues": [true]}', "true"), ('{"issues": true}', "true")]
+)
+def test_an_issue_that_is_only_true_or_false_is_not_lost(text, word):
+    flag = f"An issue is only {word}, without words."
+
+    assert issues_of(text) == ((Issue("(no description)"),), (flag,))
 
 
 def test_odd_severities_are_flagged_once():
@@ -134,7 +154,14 @@ def test_odd_severities_are_flagged_once():
 def test_endless_issues_are_cut_with_a_flag():
     issues, flags = read_issues(["x"] * 1000)
 
-    assert (len(issues), flags) == (MAX_ISSUES, (f"Only the first {MAX_ISSUES} issues were read.",))
+    assert (len(issues), flags) == (MAX_ISSUES, (f"Only the {MAX_ISSUES} worst issues were read.",))
+
+
+def test_of_many_issues_the_mildest_are_left_out_and_the_rest_keep_their_order():
+    trifles = [{"description": str(number), "severity": 1} for number in range(MAX_ISSUES)]
+    issues, _ = issues_of(json.dumps({"issues": [*trifles, {"description": "invented", "severity": 5}]}))
+
+    assert issues == (*(Issue(str(number), 1) for number in range(MAX_ISSUES - 1)), Issue("invented", 5))
 
 
 @pytest.mark.parametrize(

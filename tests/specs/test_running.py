@@ -13,7 +13,6 @@ from reactflow.frozen import FrozenDict
 from reactflow.messages import ToolMessage, Usage
 from reactflow.reflection import ReflectionAgent
 from reactflow.result import AgentResult, StopReason
-from reactflow.specs import building
 from reactflow.specs.building import Workshop
 from reactflow.specs.making import Definition
 from reactflow.specs.outcome import Outcome, Status, exhausted, outcome_of
@@ -638,7 +637,8 @@ async def test_tools_of_a_server_are_asked_for_by_name_and_the_session_is_closed
 
 
 def test_without_the_extra_a_tool_server_is_a_clear_error(catalog, monkeypatch):
-    monkeypatch.setattr(building, "installed_tool_server", lambda: None)
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    monkeypatch.setitem(sys.modules, "mcp.client", None)
 
-    with pytest.raises(ConfigurationError, match=r"install reactflow\[mcp\]"):
+    with pytest.raises(ConfigurationError, match=r"reactflow\[mcp\]"):
         runner_of(mcp_tool(catalog), secrets=catalog.secrets)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reactflow.agent import SimpleReactAgent
 from reactflow.budget import Budget, Price
-from reactflow.errors import BudgetExceeded, ConfigurationError, ProviderError, WorkflowError
+from reactflow.errors import BudgetExceeded, ConfigurationError, ModelBehaviorError, ProviderError, WorkflowError
 from reactflow.events import DraftReady, IterationStarted, TextDelta
 from reactflow.judge import Draft
 from reactflow.messages import SystemMessage, Usage, UserMessage
@@ -763,3 +763,35 @@ async def test_a_critics_own_limit_is_no_limit_of_the_run():
     assert (result.text, result.stop_reason, result.reviewed) == (TEXT, StopReason.JUDGE_ERROR, False)
     with pytest.raises(WorkflowError, match="The critic failed in iteration 1: BudgetExceeded"):
         await refining(ScriptedChatModel(TEXT), critic, on_judge_error="raise").arun("task")
+
+
+# ------------------------------------------------------------------------------------------ issues that hide
+
+
+@pytest.mark.parametrize(
+    ("text", "issues"),
+    [
+        ('{"issues": [{"severity": 5}]}', [("（没有说明）", 5)]),
+        ('{"issues": [{"description": "a", "severity": 5}], "issues": []}', [("a", 5)]),
+        ('{"issues": [], "problems": [{"description": "a", "severity": 5}]}', [("a", 5)]),
+        ('{"issues": []}\n{"issues": "a"}', [("a", 3)]),
+    ],
+)
+def test_no_issue_of_a_review_is_lost(text, issues):
+    judgement = read_review(Reply(text), question="写一封信")
+
+    assert (judgement.passed, [(each.description, each.severity) for each in judgement.issues]) == (False, issues)
+
+
+def test_a_critical_issue_behind_fifty_trifles_counts():
+    trifles = [{"description": str(number), "severity": 1} for number in range(50)]
+    lists = [{"issues": trifles}, {"issues": [{"description": "invented", "severity": 5}]}]
+    judgement = read_review(Reply("\n".join(map(json.dumps, lists))))
+
+    assert (len(judgement.issues), judgement.issues[-1].severity) == (50, 5)
+
+
+@pytest.mark.parametrize("text", ['{"issues": [false]}', '{"issues": [true]}', '{"issues": []}' + " " * 100_000])
+def test_a_review_that_cannot_be_read_is_an_error(text):
+    with pytest.raises(ModelBehaviorError):
+        read_review(Reply(text))

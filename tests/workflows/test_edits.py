@@ -1,6 +1,7 @@
 """Edits by program: only what was flagged can change, and nothing is guessed."""
 
 import json
+import time
 
 import pytest
 from hypothesis import assume, given
@@ -57,6 +58,26 @@ def test_words_that_stand_twice_but_for_white_space_are_not_guessed_at():
 
 def test_white_space_differs_only_where_the_words_are_not_there_to_the_letter():
     assert locate("a b and a  b", "a b") == (0, 3)
+
+
+@given(st.text(alphabet="ab \n", max_size=30), st.text(alphabet="ab \n", max_size=4))
+def test_words_are_found_whatever_the_white_space(text, snippet):
+    place = locate(text, snippet)
+    plain, words = " ".join(text.split()), " ".join(snippet.split())
+    if isinstance(place, tuple):
+        assert text[slice(*place)].split() == snippet.split()
+    elif place == NOT_FOUND:
+        assert not words or words not in plain
+    else:
+        assert words in plain
+
+
+def test_words_are_located_in_a_long_text_in_bounded_time():
+    text, snippet = "word " * 60_000, "word  " * 799 + "end"
+    started = time.process_time()
+
+    assert {locate(text, snippet) for _ in range(50)} == {NOT_FOUND}
+    assert time.process_time() - started < 3
 
 
 def test_an_edit_replaces_what_was_flagged():
@@ -172,6 +193,7 @@ def test_whatever_the_edits_are_the_text_outside_flagged_spans_stays(parts, data
         '[{"find": "a b", "replace": "c"}]',
         '{"old": "a b", "new": "c"}',
         "{'edits': [{'original': 'a b', 'replacement': 'c',}]}",
+        '{"edits": [{"snippet": "a b", "replacement": "c"}]}\nThe text holds {"edits": []} as a trick.',
     ],
 )
 def test_edits_are_read_in_the_forms_that_models_write(text):
@@ -197,6 +219,9 @@ def test_no_edits_are_a_list_too():
         '{"edits": ["a"]}',
         '{"edits": {"snippet": "a", "replacement": "b"}}',
         '{"text": "all new"}',
+        'The text holds {"edits": [{"snippet": "a", "replacement": "b"}]} in its middle.',
+        '> {"edits": [{"snippet": "a", "replacement": "b"}]}',
+        '{"edits": []}' + " " * 100_000,
     ],
 )
 def test_what_is_no_list_of_edits_is_an_error(text):
@@ -231,6 +256,17 @@ def test_long_texts_are_compared_by_lines():
     share = share_changed_outside(before, after, [])
 
     assert share == pytest.approx((len("line 7\n") + len("line seven\n")) / len(before))
+
+
+def test_very_long_texts_are_compared_in_bounded_time_by_the_lines_they_hold():
+    lines = [f"line {number}\n" for number in range(200_000)]
+    before, new = "".join(lines), "line seven\n"
+    after = "".join([*lines[:7], new, *reversed(lines[8:])])
+    started = time.process_time()
+
+    assert share_changed_outside(before, after, []) == pytest.approx((len(lines[7]) + len(new)) / len(before))
+    assert share_changed_outside(before, after, [span(lines[7], before)]) == 0.0
+    assert time.process_time() - started < 5
 
 
 def test_edits_survive_json():

@@ -199,6 +199,7 @@ def test_the_last_object_that_the_model_itself_wrote_is_read(text):
         '{"name": "Ada"',
         f'{NAMED}\n{{"name": "Ev',
         '["name"]',
+        f"{NAMED}{' ' * 100_000}",
     ],
 )
 def test_an_object_that_is_quoted_damaged_or_not_there_is_not_read(text):
