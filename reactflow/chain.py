@@ -138,13 +138,20 @@ def _carrying(layer: Advisor, inner: Handler) -> Handler:
         if any(response is each for each in said):
             return response
         if not isinstance(response, ChatResponse) or not isinstance(response.message, AssistantMessage):
-            raise ConfigurationError(
-                f"Advisor {type(layer).__name__} returned {response!r:.80}; "
-                "advise() must return a ChatResponse with an AssistantMessage."
-            )
+            raise _no_response(layer, response)
         return _filled(response, said)
 
     return advised
+
+
+def _no_response(layer: Advisor, returned: object) -> ConfigurationError:
+    """The error that says what *layer* returned instead of a response; a function is called by its own name."""
+    name = repr(layer) if isinstance(layer, FunctionAdvisor) else type(layer).__name__
+    advice = "advise() must return a ChatResponse with an AssistantMessage."
+    if inspect.iscoroutine(returned):
+        returned.close()  # or Python warns that nobody awaited it
+        advice = "write await call_next(request)."
+    return ConfigurationError(f"Advisor {name} returned {returned!r:.80}; {advice}")
 
 
 def _filled(response: ChatResponse, said: list[ChatResponse]) -> ChatResponse:

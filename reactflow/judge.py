@@ -121,7 +121,7 @@ def check_judgement(value: object, evaluator: object, *, question: str = "") -> 
         return Judgement(value, None if value else generic_feedback(question))
     if isinstance(value, EvalResult):
         value = value.as_judgement()
-    name = type(evaluator).__name__
+    name = _name_of(evaluator)
     if not isinstance(value, Judgement):
         raise ConfigurationError(
             f"Evaluator {name} returned {value!r:.80}; return a Judgement or a bool (bool(...) makes one)."
@@ -143,13 +143,21 @@ def check_judgement(value: object, evaluator: object, *, question: str = "") -> 
     return value
 
 
+def _name_of(evaluator: object) -> str:
+    """What its author calls it: the function's name where a function judges."""
+    function = getattr(evaluator, "function", None)
+    name = getattr(function, "__name__", None) if callable(function) else None
+    return name if isinstance(name, str) else type(evaluator).__name__
+
+
 @dataclass(frozen=True, slots=True)
 class LLMJudge:
     """Lets a model judge the draft, with its evidence, by criteria.
 
     The model sees neither the agent's system prompt nor the history, gets no tools, and is sent no temperature or
     token limit unless *options* say so.  Question, draft and evidence are data between lines with a random mark, so
-    that no text in them can pass for an instruction or for the verdict.  A blank draft is rejected without a call.
+    that no text in them can pass for an instruction or for the verdict.  The draft is shown as it would go out, its
+    thinking too; one that is blank, or nothing but thinking, is rejected without a call.
 
     Args:
         model: Who judges; another one than the drafter's as a rule, a cheaper one will often do.
@@ -196,10 +204,9 @@ class LLMJudge:
             ModelBehaviorError: The judge refused, or gave no verdict that can be read.
             BudgetExceeded: A limit came before the verdict.
         """
-        text = strip_thinking(draft.text).strip()
-        if not text:
+        if not strip_thinking(draft.text).strip():
             return Judgement(False, blank_answer_feedback(draft.question))
-        request = self._request(draft, text)
+        request = self._request(draft)
         for attempt in range(self.repairs + 1):
             response = await ask(self.model, request, role="judge")
             try:
@@ -210,13 +217,13 @@ class LLMJudge:
             request = _once_more(request, response, draft.question)
         raise AssertionError("the last attempt returns or raises")  # pragma: no cover
 
-    def _request(self, draft: Draft, text: str) -> ChatRequest:
+    def _request(self, draft: Draft) -> ChatRequest:
         """A request on the same run, without tools, history or a stream."""
         mark = secrets.token_hex(8)
         said = phrases(draft.question)
         parts = (
             (said.question, shorten_middle(draft.question, self.max_draft_chars, question=draft.question)),
-            (said.draft, shorten_middle(text, self.max_draft_chars, question=draft.question)),
+            (said.draft, shorten_middle(draft.text, self.max_draft_chars, question=draft.question)),
             (said.evidence, _end_of(draft.evidence, self.max_evidence_chars) or said.no_evidence),
         )
         data = "\n\n".join(f"--- {name} {mark} ---\n{words}\n--- {said.end} {mark} ---" for name, words in parts)

@@ -183,8 +183,28 @@ async def test_an_advisor_that_returns_no_response_is_named():
     async def forgetful(request, call_next):
         await call_next(request)
 
-    with pytest.raises(ConfigurationError, match="FunctionAdvisor returned None; advise"):
+    with pytest.raises(ConfigurationError, match=r"^Advisor forgetful\(order=5\) returned None; advise"):
         await SimpleReactAgent(model=ScriptedChatModel("x"), advisors=[forgetful]).arun("Q")
+
+
+async def test_an_advisor_that_forgot_to_await_is_told_so():
+    @advisor(order=5)
+    async def hasty(request, call_next):
+        return call_next(request)
+
+    with pytest.raises(ConfigurationError, match=r"^Advisor hasty\(order=5\) .*; write await call_next\(request\)\.$"):
+        await SimpleReactAgent(model=ScriptedChatModel("x"), advisors=[hasty]).arun("Q")
+
+
+async def test_an_advisor_of_a_class_is_named_by_it():
+    class Forgetful:
+        order = 5
+
+        async def advise(self, request, call_next):
+            await call_next(request)
+
+    with pytest.raises(ConfigurationError, match=r"^Advisor Forgetful returned None; advise"):
+        await SimpleReactAgent(model=ScriptedChatModel("x"), advisors=[Forgetful()]).arun("Q")
 
 
 async def test_two_instances_of_one_class_both_run():

@@ -196,13 +196,15 @@ async def test_the_mark_is_new_for_every_call():
     assert shown(model, 0)[1] != shown(model, 1)[1]
 
 
-async def test_thinking_in_the_draft_is_not_shown_to_the_judge():
+@pytest.mark.parametrize(
+    "text", ["<think>I made it up.</think>\n\nIt is sunny.", "I made it up.\n</think>\nIt is sunny."]
+)
+async def test_the_judge_sees_the_very_text_that_is_returned(text):
     model = Judging(PASSED)
 
-    await LLMJudge(model).evaluate(draft_of("<think>the judge is easily fooled</think>\n\nIt is sunny."))
+    await LLMJudge(model).evaluate(draft_of(text))
 
-    assert "fooled" not in shown(model)[1]
-    assert "---\nIt is sunny.\n---" in shown(model)[1]
+    assert f"---\n{text}\n---" in shown(model)[1]
 
 
 @pytest.mark.parametrize("text", ["", " \n ", "<think>only thoughts</think>"])

@@ -10,7 +10,7 @@ from reactflow.result import Judgement, StopReason
 from reactflow.workflows.attempt import Trail, WorkflowResult
 from reactflow.workflows.reply import Reply
 from reactflow.workflows.role import as_role, evaluate, playing
-from reactflow.workflows.workflow import Workflow
+from reactflow.workflows.workflow import Workflow, checked_iterations
 
 
 class BestOfN(Workflow[WorkflowResult]):
@@ -31,7 +31,7 @@ class BestOfN(Workflow[WorkflowResult]):
     def __init__(
         self, drafter: Any, judge: Any, n: int = 4, *, budget: Budget | None = None, name: str = "best-of-n"
     ) -> None:
-        super().__init__(name=name, max_iterations=n, budget=budget)
+        super().__init__(name=name, max_iterations=checked_iterations(n, "n"), budget=budget)
         self.drafter = as_role(drafter, "drafter")
         self.judge = as_evaluator(judge)
 

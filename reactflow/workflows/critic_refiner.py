@@ -14,7 +14,6 @@ from typing import Any, Literal, TypeAlias
 from reactflow.budget import Budget
 from reactflow.errors import ConfigurationError, ModelBehaviorError, WorkflowError
 from reactflow.frozen import FrozenDict
-from reactflow.judging.reply import strip_thinking
 from reactflow.phrases import phrases
 from reactflow.result import Issue, Judgement, StopReason
 from reactflow.workflows.attempt import Attempt, Trail, best
@@ -233,7 +232,7 @@ class CriticRefiner(Workflow[LoopResult]):
     def _review(self, trail: Trail) -> str:
         """The critic's prompt; the same in every round but for what is said of earlier ones."""
         said, mark = critic_wording(trail.task), new_mark()
-        sections = [(wording(trail.task).task, trail.task), (said.text, strip_thinking(trail.latest.draft))]
+        sections = [(wording(trail.task).task, trail.task), (said.text, trail.latest.draft)]
         if facts := evidence(trail):
             sections.append((phrases(trail.task).evidence, facts))
         again: tuple[str, ...] = ()

@@ -11,9 +11,8 @@ from typing import Any, Literal, TypeAlias
 import structlog
 
 from reactflow.budget import Budget
-from reactflow.errors import ConfigurationError, ModelBehaviorError, WorkflowError
+from reactflow.errors import BudgetExceeded, ConfigurationError, ModelBehaviorError, WorkflowError
 from reactflow.frozen import FrozenDict
-from reactflow.judging.reply import strip_thinking
 from reactflow.judging.verdict import Verdict, read_verdict_fields
 from reactflow.phrases import generic_feedback, phrases, shorten_middle
 from reactflow.result import Issue, Judgement, StopReason
@@ -140,7 +139,7 @@ class DrafterCritic(Workflow[WorkflowResult]):
             try:
                 reply = await self.critic.ask(trail.message(asked), trail, schema=VERDICT_SCHEMA)
             except WorkflowError as error:
-                if not isinstance(error.__cause__, ModelBehaviorError):
+                if not isinstance(error.__cause__, (BudgetExceeded, ModelBehaviorError)):
                     raise
                 return self._unread(trail, error)
             verdict = _fields(reply, trail.task)
@@ -213,7 +212,7 @@ class DrafterCritic(Workflow[WorkflowResult]):
         rules = said.verdict_rules
         if self.pass_condition == "confidence":
             rules += "\n" + said.confidence_rule.format(threshold=f"{self.confidence_value:g}")
-        sections = [(said.task, trail.task), (said.draft, strip_thinking(trail.latest.draft))]
+        sections = [(said.task, trail.task), (said.draft, trail.latest.draft)]
         if facts := evidence(trail):
             sections.append((phrases(trail.task).evidence, facts))
         return "\n\n".join(

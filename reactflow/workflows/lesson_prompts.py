@@ -8,7 +8,8 @@ from typing import Any
 
 from reactflow.errors import ModelBehaviorError
 from reactflow.frozen import FrozenDict
-from reactflow.judging.reply import strip_thinking
+from reactflow.judging.loose_json import find_objects
+from reactflow.judging.reply import stands_alone, strip_thinking
 from reactflow.phrases import shorten_middle
 from reactflow.workflows.attempt import Attempt
 from reactflow.workflows.lessons import Lesson
@@ -81,7 +82,7 @@ def reflector_prompt(
         max_advice_chars: How long an advice may be.
     """
     said, mark = reflexion_wording(task), new_mark()
-    draft = shorten_middle(strip_thinking(attempt.draft), max_chars, question=task)
+    draft = shorten_middle(attempt.draft, max_chars, question=task)
     worked = said.examples if examples is None else examples
     parts = [said.reflect]
     if worked:
@@ -132,9 +133,12 @@ def _read_lesson(reply: Reply) -> Lesson:
     if isinstance(reply.value, Mapping):
         return _made(reply.value)
     text = strip_thinking(reply.text).strip()
-    if text.startswith(("{", "[", "```")) or '"advice"' in text:
-        return _made(read_object(text, ["advice"]))
-    return _made({"advice": text})
+    return _made(read_object(text, ["advice"]) if _is_json(text) else {"advice": text})
+
+
+def _is_json(text: str) -> bool:
+    """Whether *text* is meant as JSON; a sentence may begin with a bracket or a fence and is none."""
+    return '"advice"' in text or any(stands_alone(text, found) for found in find_objects(text).objects)
 
 
 def _made(given: Mapping[str, Any]) -> Lesson:

@@ -93,8 +93,11 @@ def _checked(value: Any) -> EvalResult:
         value = EvalResult(value.passed and value.status == "judged", value.feedback or "", value.score)
     if not isinstance(value, EvalResult) or not isinstance(value.passed, bool):
         raise ConfigurationError(f"evaluator_fn returned {value!r:.80}; return EvalResult(passed, detail) or a bool.")
-    if value.score is not None and not math.isfinite(value.score):
-        raise ConfigurationError(f"evaluator_fn returned score={value.score!r}; give a finite number, or None.")
+    score: Any = value.score
+    if score is not None and (
+        isinstance(score, bool) or not isinstance(score, (int, float)) or not 0.0 <= score <= 1.0
+    ):
+        raise ConfigurationError(f"evaluator_fn returned score={score!r:.80}; give a number in 0..1 or None.")
     return value
 
 

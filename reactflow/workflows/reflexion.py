@@ -224,12 +224,13 @@ class Reflexion(Workflow[ReflexionResult]):
 
     def _work(self, trail: Trail) -> _Work:
         if "reflexion" not in trail.notes:
-            trail.notes["reflexion"] = _Work(self.memory.open(trail.task, self._family(trail.task)))
+            trail.notes["reflexion"] = _Work(self.memory.open(trail.task, self._family(trail)))
         work: _Work = trail.notes["reflexion"]
         return work
 
-    def _family(self, task: str) -> str:
-        family = self.family(task) if callable(self.family) else self.family
+    def _family(self, trail: Trail) -> str:
+        with playing("family", trail):
+            family = self.family(trail.task) if callable(self.family) else self.family
         if not isinstance(family, str):
             raise ConfigurationError(f"The function of the task family returned {family!r:.80}; return a text.")
         return family

@@ -12,7 +12,7 @@ from datetime import date
 from typing import Any
 
 from reactflow.budget import Budget
-from reactflow.errors import ConfigurationError, WorkflowError
+from reactflow.errors import BudgetExceeded, ConfigurationError, WorkflowError
 from reactflow.progress import stalled
 from reactflow.result import Judgement, StopReason
 from reactflow.workflows.attempt import Attempt, Trail, WorkflowResult
@@ -135,7 +135,6 @@ class ResearchReflexion(Workflow[ResearchResult]):
         work = _work(trail)
         cited = work.cited.get(_place(trail, chosen))
         return {
-            "iterations": max(1, work.rounds),
             "reflections": tuple(each for each in trail.run.reflections if each.judgement.status == "judged"),
             "researched": cited is not None,
             "references": cited.sources if cited else (),
@@ -181,8 +180,10 @@ class ResearchReflexion(Workflow[ResearchResult]):
         asked = f"{prompt}\n\n{fenced(mark, said.draft, first.value.answer, trail.task)}"
         try:
             second = await ask_for(FINAL, self.revisor, asked, trail, repair=said.repair, drafting=True)
-        except WorkflowError as error:
-            if self.on_revision_error == "raise" or not of_a_model(error):
+        except (BudgetExceeded, WorkflowError) as error:
+            if isinstance(error, BudgetExceeded):
+                _work(trail).limit = error.reason
+            elif self.on_revision_error == "raise" or not of_a_model(error):
                 raise
             trail.run.warn(f"A revision without a reference could not be revised: {error}")
             return first, checked
@@ -213,6 +214,8 @@ class ResearchReflexion(Workflow[ResearchResult]):
 
     def _ending(self, trail: Trail) -> StopReason | None:
         work = _work(trail)
+        if work.limit is not None:
+            return work.limit
         if not work.output.search_queries:
             return StopReason.ANSWERED
         if trail.number > self.max_iterations:
@@ -289,6 +292,7 @@ class _Work:
     cited: dict[int, Cited] = field(default_factory=dict)  # by attempt, from 0; none for the first draft
     rounds: int = 0
     searched: bool = False  # whether any query of the last round worked
+    limit: StopReason | None = None  # came when a revision was there, but not yet as good as it should be
 
 
 def _work(trail: Trail) -> _Work:

@@ -7,6 +7,7 @@ evaluator (:mod:`reactflow.judge`) can play it too; it gets the draft itself ins
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -37,7 +38,7 @@ from reactflow.judging.evaluators import as_evaluator
 from reactflow.messages import SystemMessage, UserMessage
 from reactflow.model import ChatModel, acting_as, ask
 from reactflow.result import AgentResult, Judgement
-from reactflow.threads import run_in_thread
+from reactflow.threads import cancels, run_in_thread
 from reactflow.workflows.attempt import Trail
 from reactflow.workflows.reply import Reply, as_text, read_reply
 
@@ -75,7 +76,7 @@ class Role:
             shown: Whether a listener may see its text as a draft; None for where *drafting*.
 
         Raises:
-            BudgetExceeded: A limit was reached before the call, or the deadline came during it.
+            BudgetExceeded: A limit of the run was reached before the call, or its deadline came during it.
             ConfigurationError: Something was put together wrongly.
             WorkflowError: Anything else went wrong; names role and iteration, and has the error as its cause.
         """
@@ -135,20 +136,29 @@ class Role:
 def playing(role: str, trail: Trail) -> Iterator[None]:
     """Count what runs inside under *role*, and let its errors say which role failed, and when.
 
-    Limits and wrong settings pass through as they are: they are no failure of the role.
+    Limits of the run, a cancel of it and wrong settings pass through as they are: they are no failure of the role.  A
+    limit of the role's own is one.
     """
     before = acting_as.set(role)
     try:
         yield
-    except (BudgetExceeded, ConfigurationError):
+    except ConfigurationError:
         raise
-    except Exception as error:  # an actor may be user code: whatever comes out, the error says where
+    except (
+        Exception,
+        SystemExit,
+        asyncio.CancelledError,
+    ) as error:  # an actor may be user code: whatever comes out, the error says where
+        if isinstance(error, asyncio.CancelledError) and cancels():
+            raise
+        if isinstance(error, BudgetExceeded) and trail.run.meter.raised(error):
+            raise
         raise role_failed(role, trail, error) from error
     finally:
         acting_as.reset(before)
 
 
-def role_failed(role: str, trail: Trail, cause: Exception) -> WorkflowError:
+def role_failed(role: str, trail: Trail, cause: BaseException) -> WorkflowError:
     """The error that says which role failed, in which iteration, and why."""
     reason = f"{type(cause).__name__}: {cause}".removesuffix(": ")
     error = WorkflowError(
@@ -160,12 +170,17 @@ def role_failed(role: str, trail: Trail, cause: Exception) -> WorkflowError:
     return error
 
 
-def as_role(actor: Any, name: str, system_prompt: str | None = None) -> Role:
-    """Let *actor* play the role called *name*.
+def as_role(actor: Any, name: str, system_prompt: str | None = None, *, judges: bool = False) -> Role:
+    """Let *actor* play the role called *name*; an evaluator can only where the role *judges*.
 
     Raises:
         ConfigurationError: Nothing it has can answer, or *system_prompt* is given for what is no ChatModel.
     """
+    if not judges and is_evaluator(actor.actor if isinstance(actor, Role) else actor):
+        raise ConfigurationError(
+            f"{name}={actor!r:.80} judges drafts and writes none; give an agent, a workflow, a ChatModel, or a "
+            "function (prompt: str) -> str."
+        )
     if isinstance(actor, Role):
         return replace(actor, name=name)
     known = is_agent(actor) or is_model(actor) or is_evaluator(actor) or callable(actor)
@@ -191,7 +206,7 @@ def as_critic(actor: Any, name: str, system_prompt: str | None = None) -> Role:
     """
     if isinstance(actor, (list, tuple, Mapping, type)) or _takes_a_draft(actor):
         actor = as_evaluator(actor)
-    return as_role(actor, name, system_prompt)
+    return as_role(actor, name, system_prompt, judges=True)
 
 
 def _takes_a_draft(actor: Any) -> bool:

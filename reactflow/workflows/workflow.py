@@ -49,8 +49,8 @@ class Workflow(Doors[ResultT]):
         budget: The limits of each run, all roles together; None for none.
         on_judge_error: When a verdict cannot be had: end with the draft, unjudged, as ``judge_error``
             (``"accept"``), go on as if it were rejected (``"reject"``), or raise.
-        on_revision_error: What a model's or provider's error in a later draft does: ``"return"`` the best draft so
-            far as ``revision_error``, or ``"raise"``.
+        on_revision_error: What a model's or provider's error, or a role's own limit, in a later draft does:
+            ``"return"`` the best draft so far as ``revision_error``, or ``"raise"``.
         stop_when_stalled: Whether drafts that stopped changing, or go back and forth, end the run.
 
     Raises:
@@ -128,13 +128,12 @@ class Workflow(Doors[ResultT]):
         trail = Trail(request)
         try:
             reason = await self._iterate(trail)
-        except BudgetExceeded as limit:
-            if not trail.attempts:
-                raise
-            reason = limit.reason
         except ReactflowError as error:
-            error.partial = self._result(trail, failed_with(trail)) if trail.attempts else None
-            raise
+            limit = isinstance(error, BudgetExceeded) and trail.run.meter.raised(error)
+            if not limit or not trail.attempts:
+                error.partial = self._result(trail, failed_with(trail)) if trail.attempts else None
+                raise
+            reason = cast(BudgetExceeded, error).reason
         return self._result(trail, reason)
 
     async def _iterate(self, trail: Trail) -> StopReason:
@@ -199,7 +198,7 @@ class Workflow(Doors[ResultT]):
             elapsed_s=meter.elapsed_s,
             run_id=run.run_id,
             conversation_id=run.conversation_id,
-            iterations=min(len(trail.attempts), self.max_iterations),
+            iterations=trail.iteration,
             attempts=tuple(trail.attempts),
         )
         return replace(made, **self._extras(trail, chosen))
@@ -216,5 +215,6 @@ def checked_iterations(value: Any, name: str = "max_iterations") -> int:
 
 
 def of_a_model(error: WorkflowError) -> bool:
-    """Whether a model or its provider failed; a mistake in a user's own function is never hidden."""
-    return isinstance(error.__cause__, (ModelBehaviorError, ProviderError, WorkflowError))
+    """Whether a model or its provider failed, or a role's own limit came; a mistake in a user's own function is never
+    hidden."""
+    return isinstance(error.__cause__, (BudgetExceeded, ModelBehaviorError, ProviderError, WorkflowError))

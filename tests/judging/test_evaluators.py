@@ -132,8 +132,11 @@ async def test_a_function_returns_a_bool_a_pair_or_a_judgement(value, judgement)
 
 @pytest.mark.parametrize("value", [None, "", "fine", 1, 0, [], (True,), (True, "x", 1), ("yes", "x"), (False, 7)])
 async def test_anything_else_is_an_error_so_that_a_forgotten_return_does_not_pass(value):
-    with pytest.raises(ConfigurationError, match="Evaluator FunctionEvaluator returned"):
-        await judged(lambda draft: value)
+    def is_short(draft):
+        return value
+
+    with pytest.raises(ConfigurationError, match="Evaluator is_short returned"):
+        await judged(is_short)
 
 
 async def test_a_bare_no_gets_feedback_in_the_language_of_the_question():

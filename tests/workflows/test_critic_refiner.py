@@ -743,6 +743,28 @@ def test_a_wrong_setting_is_named(setting):
         CriticRefiner(ScriptedChatModel(), ScriptedChatModel(), **setting)
 
 
+async def test_the_critic_sees_the_very_text_that_is_returned():
+    critic = ScriptedChatModel(CLEAN)
+
+    result = await refining(ScriptedChatModel(f"<think>hm</think>\n{TEXT}"), critic).arun("task")
+
+    assert result.text == f"<think>hm</think>\n{TEXT}"
+    assert f"---\n{result.text}\n---" in prompt(critic, 1)
+
+
+async def test_a_critics_own_limit_is_no_limit_of_the_run():
+    async def slow(asked):
+        await asyncio.sleep(9)
+
+    critic = refining(slow, lambda asked: CLEAN, budget=Budget(max_seconds=0.01))
+
+    result = await refining(ScriptedChatModel(TEXT), critic).arun("task")
+
+    assert (result.text, result.stop_reason, result.reviewed) == (TEXT, StopReason.JUDGE_ERROR, False)
+    with pytest.raises(WorkflowError, match="The critic failed in iteration 1: BudgetExceeded"):
+        await refining(ScriptedChatModel(TEXT), critic, on_judge_error="raise").arun("task")
+
+
 # ------------------------------------------------------------------------------------------ issues that hide
 
 

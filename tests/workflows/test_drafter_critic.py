@@ -15,6 +15,7 @@ from reactflow.judge import Draft
 from reactflow.messages import SystemMessage, Usage, UserMessage
 from reactflow.result import Issue, Judgement, StopReason
 from reactflow.testing import ScriptedChatModel, says
+from reactflow.workflows.attempt import Critique
 from reactflow.workflows.drafter_critic import VERDICT_SCHEMA, DrafterCritic
 
 
@@ -256,13 +257,31 @@ async def test_a_long_review_is_cut_in_the_drafters_prompt():
     assert "characters left out" in prompt(drafter, 2)
 
 
-async def test_the_critic_sees_the_draft_without_the_drafters_thinking():
+async def test_the_critic_sees_the_very_text_that_is_returned():
     critic = ScriptedChatModel(APPROVES)
 
     result = await DrafterCritic(lambda prompt: "<think>hm</think>\nthe draft", critic).arun("task")
 
-    assert "hm" not in prompt(critic, 1)
-    assert result.approved
+    assert result.text == "<think>hm</think>\nthe draft"
+    assert f"---\n{result.text}\n---" in prompt(critic, 1)
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason", "passed"),
+    [("accept", StopReason.JUDGE_ERROR, True), ("reject", StopReason.MAX_ITERATIONS, False)],
+)
+async def test_a_critics_own_limit_is_no_verdict_and_no_limit_of_the_run(policy, reason, passed):
+    async def slow(asked):
+        await asyncio.sleep(9)
+
+    critic = DrafterCritic(slow, lambda asked: APPROVES, budget=Budget(max_seconds=0.01))
+
+    result = await DrafterCritic(drafts(1), critic, max_iterations=1, on_judge_error=policy).arun("task")
+
+    assert (result.stop_reason, result.reviewed, result.approved) == (reason, False, False)
+    assert result.attempts[0].judgement == Critique(passed, status="unjudged")
+    with pytest.raises(WorkflowError, match="The critic failed in iteration 1: BudgetExceeded"):
+        await DrafterCritic(drafts(1), critic, max_iterations=1).arun("task")
 
 
 # ------------------------------------------------------------------------------------------- pass conditions

@@ -113,7 +113,16 @@ def test_what_was_let_through_unjudged_has_not_passed():
     assert (state.passed, state.memory) == (False, ["Not x: The judge was down."])
 
 
-@pytest.mark.parametrize("result", [None, 1, "yes", EvalResult(1), EvalResult(False, score=float("nan"))])
+@pytest.mark.parametrize(
+    "result",
+    [
+        None,
+        1,
+        "yes",
+        EvalResult(1),
+        *(EvalResult(False, score=score) for score in (float("nan"), 1.5, -0.1, True, "0.5", 1j)),
+    ],
+)
 def test_a_check_that_gave_no_verdict_passes_nothing(result):
     with pytest.raises(ConfigurationError, match="evaluator_fn returned"):
         reflexion_loop("task", lambda task, memory: "x", lambda output: result, reflect)

@@ -269,6 +269,38 @@ async def test_a_lesson_may_come_as_text_json_a_dict_or_a_lesson(said):
     assert result.lessons == (Lesson("Mind accents.", evidence="no good: attempt 1: x"),)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[Sorting] Mind accents.",
+        "[1] Mind accents.",
+        "{name} stays as it is.",
+        "```python\nsorted(xs)\n```\nSort them first.",
+    ],
+)
+async def test_a_plain_lesson_may_begin_like_json(said):
+    result = await Reflexion(numbered(2), never, lambda asked: said, 2).arun("Write.")
+
+    assert (result.stop_reason, len(result.attempts)) == (StopReason.MAX_ITERATIONS, 2)
+    assert [each.advice for each in result.lessons] == [said]
+
+
+async def test_the_reflector_sees_the_very_text_that_was_checked():
+    reflector = lessons(1)
+
+    await Reflexion(lambda asked: "<think>hm</think>\nthe text", never, reflector, 1).arun("Write.")
+
+    assert "---\n<think>hm</think>\nthe text\n---" in prompt(reflector, 1)
+
+
+async def test_a_lesson_of_another_form_is_asked_for_again():
+    reflector = ScriptedChatModel('{"lesson": "x"}', "Mind accents.")
+
+    result = await Reflexion(numbered(1), never, reflector, 1).arun("Write.")
+
+    assert [each.advice for each in result.lessons] == ["Mind accents."]
+
+
 async def test_a_lesson_that_cannot_be_read_is_asked_for_again():
     reflector = ScriptedChatModel('{"advice": "cut', '{"advice": " "}', '{"advice": "Mind accents."}')
 
@@ -618,6 +650,28 @@ async def test_a_lesson_that_lost_twice_gives_way_to_one_that_did_not():
     await Reflexion(actor, wants("b"), lessons(0), memory=EpisodicMemory(max_lessons=2, store=store)).arun("Write.")
 
     assert section("lessons", prompt(actor, 1)) == "1. Slow down.\n2. Sit."
+
+
+async def test_a_family_function_that_fails_is_named():
+    with pytest.raises(WorkflowError, match="The family failed in iteration 1: ZeroDivisionError") as caught:
+        await Reflexion(numbered(1), never, lessons(1), family=lambda task: 1 / 0).arun("Write.")
+
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize(("policy", "attempts"), [("accept", 1), ("reject", 2)])
+async def test_an_evaluators_own_limit_goes_by_the_policy_for_judges(policy, attempts):
+    async def check(draft: Draft) -> bool:
+        inner = DrafterCritic(slow, slow, budget=Budget(max_seconds=0.01))
+        return bool(await inner.arun(draft.text))
+
+    async def slow(asked):
+        await asyncio.sleep(9)
+
+    result = await Reflexion(numbered(2), check, lessons(0), 2, on_judge_error=policy).arun("Write.")
+
+    assert len(result.attempts) == attempts
+    assert (result.reviewed, "BudgetExceeded" in result.warnings[0]) == (False, True)
 
 
 async def test_a_family_that_is_no_text_is_an_error():

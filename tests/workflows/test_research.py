@@ -840,3 +840,32 @@ async def test_a_tool_whose_query_is_optional_can_search_too():
     ).arun(QUESTION)
 
     assert result.references == (Source("https://a.org"),)
+
+
+async def test_a_limit_during_the_second_revision_leaves_the_first_and_says_so():
+    model = ScriptedChatModel(draft("q"), final("Uncited.", "more", references=[]))
+
+    result = await ResearchReflexion(model, finds(PRIZE), 3, budget=Budget(max_model_calls=2)).arun(QUESTION)
+
+    assert (result.text, result.stop_reason, result.approved, result.reviewed) == (
+        "Uncited.",
+        StopReason.CALL_BUDGET,
+        False,
+        True,
+    )
+    assert result.warnings[0].startswith("A revision without a reference could not be revised: The budget is used up")
+    assert result.warnings[1] == "Revision 1: It cites no source that was retrieved."
+    assert (result.iterations, result.queries) == (1, ("q",))
+
+
+async def test_a_round_that_the_time_cut_short_was_begun():
+    async def slow(query):
+        if query == "slow":
+            await asyncio.sleep(9)
+        return [PRIZE]
+
+    model = ScriptedChatModel(draft("q"), final(CITED, "slow"))
+
+    result = await ResearchReflexion(model, slow, 3, budget=Budget(max_seconds=0.3)).arun(QUESTION)
+
+    assert (result.stop_reason, result.iterations) == (StopReason.TIME_BUDGET, 2)

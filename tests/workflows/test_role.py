@@ -21,7 +21,8 @@ from reactflow.events import (
     ToolFinished,
     VerdictGiven,
 )
-from reactflow.judge import Draft
+from reactflow.judge import Draft, LLMJudge
+from reactflow.judging.schema import SchemaEvaluator
 from reactflow.loopback import LoopbackServer, Reply, reply_text
 from reactflow.memory import WindowChatMemory
 from reactflow.messages import AssistantMessage, SystemMessage, ToolMessage, Usage, UserMessage
@@ -35,7 +36,7 @@ from reactflow.workflows.best_of_n import BestOfN
 from reactflow.workflows.drafter_critic import DrafterCritic
 from reactflow.workflows.reply import Reply as RoleReply
 from reactflow.workflows.reply import as_text, read_reply
-from reactflow.workflows.role import as_critic, as_role
+from reactflow.workflows.role import Role, as_critic, as_role
 
 APPROVES = '{"verdict": "APPROVED", "confidence": 0.9, "issues": [], "suggestions": ""}'
 REJECTS = '{"verdict": "REQUIRED_CHANGES", "confidence": 0.3, "issues": [], "suggestions": "Name the price."}'
@@ -552,3 +553,26 @@ def test_a_workflow_is_asked_with_a_user_message():
 
     with pytest.raises(ConfigurationError, match="one user message"):
         Trail(request)
+
+
+@pytest.mark.parametrize("judge", [SchemaEvaluator({"type": "object"}), Role("judge", LLMJudge(ScriptedChatModel()))])
+def test_an_evaluator_cannot_draft(judge):
+    with pytest.raises(ConfigurationError, match=r"drafter=.*judges drafts and writes none"):
+        DrafterCritic(judge, ScriptedChatModel())
+
+
+@pytest.mark.parametrize("n", [0, True, "3"])
+def test_the_number_of_drafts_is_called_by_its_name(n):
+    with pytest.raises(ConfigurationError, match=f"^n={n!r}: give a whole number from 1"):
+        BestOfN(ScriptedChatModel(), lambda draft: True, n=n)
+
+
+async def test_a_judge_of_n_drafts_with_a_limit_of_its_own_is_named():
+    async def judge(draft: Draft) -> bool:
+        inner = agent(calls("price", item="x"), tools=[price], budget=Budget(max_model_calls=1))
+        return bool(await inner.arun("?"))
+
+    with pytest.raises(WorkflowError, match="The judge failed in iteration 1: BudgetExceeded") as caught:
+        await BestOfN(ScriptedChatModel("a"), judge, 1).arun("task")
+
+    assert caught.value.partial.text == "a"

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reactflow.agent import SimpleReactAgent
 from reactflow.budget import Budget, Price
 from reactflow.errors import BudgetExceeded, ConfigurationError, ProviderError, WorkflowError
 from reactflow.events import DraftReady, IterationStarted, RunFinished, TextDelta, VerdictGiven
@@ -15,6 +16,8 @@ from reactflow.messages import AssistantMessage, Usage, UserMessage
 from reactflow.model import current_run
 from reactflow.result import Judgement, StopReason
 from reactflow.testing import ScriptedChatModel, says
+from reactflow.testing import calls as calls_tool
+from reactflow.toolbox import tool
 from reactflow.workflows.attempt import Attempt, WorkflowResult, best
 from reactflow.workflows.role import as_role
 from reactflow.workflows.workflow import Workflow
@@ -197,7 +200,7 @@ async def test_a_limit_returns_the_best_draft_so_far_with_the_reason(budget, rea
 
     result = await Writing(model, scores(0.5, 0.2, 0.1), budget=budget).arun("task")
 
-    assert (result.text, result.stop_reason, result.iterations) == ("a", reason, 2)
+    assert (result.text, result.stop_reason, len(result.attempts), result.iterations) == ("a", reason, 2, 3)
 
 
 async def test_a_limit_before_there_is_a_draft_is_an_error():
@@ -236,7 +239,7 @@ async def test_a_budget_given_to_the_call_replaces_the_workflows_own():
     def workflow():
         return Writing(ScriptedChatModel("a", "b", "c"), rejects, budget=Budget(max_model_calls=1))
 
-    assert (await workflow().arun("task", budget=Budget(max_model_calls=2))).iterations == 2
+    assert len((await workflow().arun("task", budget=Budget(max_model_calls=2))).attempts) == 2
     assert (await workflow().arun("task", budget=None)).stop_reason == StopReason.MAX_ITERATIONS
 
 
@@ -429,7 +432,7 @@ async def test_a_step_may_end_the_run_without_another_draft():
 
     result = await Once(ScriptedChatModel("a"), rejects).arun("task")
 
-    assert (result.text, result.stop_reason, result.iterations) == ("a", StopReason.NO_PROGRESS, 1)
+    assert (result.text, result.stop_reason, result.iterations) == ("a", StopReason.NO_PROGRESS, 2)
 
 
 async def test_something_can_be_learnt_from_every_draft_that_did_not_end_the_run():
@@ -447,3 +450,74 @@ async def test_something_can_be_learnt_from_every_draft_that_did_not_end_the_run
 
 def test_a_workflow_shows_its_name_and_limit():
     assert repr(Writing(ScriptedChatModel(), rejects)) == "Writing('writing', max_iterations=3)"
+
+
+async def test_iterations_count_those_that_were_begun():
+    async def events_of(workflow):
+        return [event async for event in workflow.astream("task")]
+
+    events = await events_of(Writing(ScriptedChatModel("a", "b"), rejects, budget=Budget(max_model_calls=1)))
+
+    assert [event.iteration for event in events if isinstance(event, IterationStarted)] == [1, 2]
+    assert (events[-1].result.stop_reason, events[-1].result.iterations) == (StopReason.CALL_BUDGET, 2)
+
+
+def limited(*replies, calls=1):
+    """An agent with a limit of its own that comes before it has an answer."""
+    return SimpleReactAgent(model=ScriptedChatModel(*replies), budget=Budget(max_model_calls=calls), tools=[look])
+
+
+@tool
+def look() -> str:
+    """Look."""
+    return "seen"
+
+
+async def test_a_roles_own_limit_is_a_failure_of_the_role_and_no_limit_of_the_run():
+    writer = limited(calls_tool("look"), "never asked for")
+
+    with pytest.raises(WorkflowError, match="The writer failed in iteration 1: BudgetExceeded") as caught:
+        await Writing(writer, rejects, budget=Budget(max_model_calls=9)).arun("task")
+
+    assert (caught.value.role, caught.value.iteration, caught.value.partial) == ("writer", 1, None)
+    assert isinstance(caught.value.__cause__, BudgetExceeded)
+
+
+async def test_a_roles_own_limit_in_a_revision_returns_the_best_draft_where_that_is_wanted():
+    class Revising(Writing):
+        async def _draft(self, trail):
+            role = as_role(limited(calls_tool("look")), "reviser") if trail.attempts else self.writer
+            return await role.ask(trail.question, trail, drafting=True)
+
+    kept = await Revising(ScriptedChatModel("a"), rejects, on_revision_error="return").arun("task")
+    with pytest.raises(WorkflowError, match="The reviser failed in iteration 2: BudgetExceeded") as caught:
+        await Revising(ScriptedChatModel("a"), rejects).arun("task")
+
+    assert (kept.text, kept.stop_reason, kept.iterations) == ("a", StopReason.REVISION_ERROR, 2)
+    assert (caught.value.partial.text, caught.value.partial.stop_reason) == ("a", StopReason.REVISION_ERROR)
+
+
+async def test_a_limit_that_is_not_the_runs_own_does_not_end_it_as_one():
+    class Careless(Writing):
+        async def _judge(self, trail):
+            raise BudgetExceeded("somebody else's", reason=StopReason.TOKEN_BUDGET)
+
+    with pytest.raises(BudgetExceeded, match="somebody else's") as caught:
+        await Careless(ScriptedChatModel("a"), rejects).arun("task")
+
+    assert (caught.value.partial.text, caught.value.partial.stop_reason) == ("a", StopReason.JUDGE_ERROR)
+
+
+@pytest.mark.parametrize("later", [True, False])
+@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError("mine")])
+async def test_whatever_a_role_raises_is_typed_and_names_the_role(error, later):
+    async def asked(prompt):
+        raise error
+
+    def plain(prompt):
+        raise error
+
+    with pytest.raises(WorkflowError, match=f"The writer failed in iteration 1: {type(error).__name__}") as caught:
+        await Writing(asked if later else plain, rejects).arun("task")
+
+    assert isinstance(caught.value.__cause__, type(error))
