@@ -57,7 +57,9 @@ def answer(dataset: Any, work: Work, *, asking: Asking | None = None, workers: i
         ConfigurationError: The extra is missing, or a number cannot be.
     """
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1 or not cpus > 0:
-        raise ConfigurationError(f"workers={workers!r}, cpus={cpus!r}: give a whole number from 1, and a number over 0.")
+        raise ConfigurationError(
+            f"workers={workers!r}, cpus={cpus!r}: give a whole number from 1, and a number over 0."
+        )
     given = asking or Asking()
     return dataset.map_batches(
         AgentActor,
@@ -121,7 +123,9 @@ def _with_answers(batch: Any, outcomes: list[Outcome | None]) -> Any:
     import pyarrow
 
     kept = [at for at, outcome in enumerate(outcomes) if outcome is not None]
-    table = batch.take(kept).rename_columns([input_name(name) for name in batch.column_names])
+    table = batch.take(pyarrow.array(kept, pyarrow.int64())).rename_columns(
+        [input_name(name) for name in batch.column_names]
+    )
     answers = [_columns(outcome) for outcome in outcomes if outcome is not None]
     for at, name in enumerate(RESULT):
         table = table.append_column(name, pyarrow.array([answer[at] for answer in answers], pyarrow.string()))

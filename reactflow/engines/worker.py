@@ -156,7 +156,9 @@ def keys_in_environment(spec: AnyAgentSpec, secrets: Mapping[str, str]) -> tuple
     """
     names = {name: _variable(name) for name in kept_keys(spec)}
     if len(set(names.values())) < len(names):
-        raise ConfigurationError(f"Connections that share the variable {sorted(names.values())[0]}: rename one of them.")
+        raise ConfigurationError(
+            f"Connections that share the variable {sorted(names.values())[0]}: rename one of them."
+        )
 
     def renamed(text: str) -> str:
         return REFERENCE.sub(lambda found: f"${{{names.get(found[1], found[1])}}}", text)

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from reactflow import ConfigurationError, WorkflowError
-from reactflow.engines.worker import Work, keys_in_environment, kept_keys
+from reactflow.engines.worker import Work, kept_keys, keys_in_environment
 from reactflow.loopback import LoopbackServer, reply_error, reply_text
 from reactflow.specs.catalog import Catalog
 from reactflow.specs.outcome import Status
@@ -43,7 +43,9 @@ async def ask(work, *rows):
 
 
 async def test_a_pickled_agent_answers_in_another_process_with_the_key_of_its_environment(house_key):
-    async with LoopbackServer(respond=lambda request: reply_text(f"to {request.body['messages'][-1]['content']}")) as it:
+    async with LoopbackServer(
+        respond=lambda request: reply_text(f"to {request.body['messages'][-1]['content']}")
+    ) as it:
         work = Work(agent=catalog_of(it.base_url).agent("drafter"))
         assert b"from outside" not in pickle.dumps(work)
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from reactflow.specs.catalog import Catalog
@@ -68,9 +68,9 @@ def write_rows(path, count, text="row {}"):
     path.write_text("\n".join(lines) + "\n")
 
 
-def read_rows(folder):
-    """All rows of the JSON files in *folder* that are whole."""
-    files = [path for path in Path(folder).rglob("*") if path.is_file() and not path.name.startswith((".", "_"))]
+def read_rows(place):
+    """All rows of the JSON file at *place*, or of the files in it that are whole."""
+    files = [path for path in (place, *place.rglob("*")) if path.is_file() and not path.name.startswith((".", "_"))]
     return [json.loads(line) for path in sorted(files) for line in path.read_text().splitlines() if line.strip()]
 
 
@@ -115,10 +115,8 @@ def kill(job):
     started = descendants(job.pid)
     os.killpg(job.pid, signal.SIGKILL)
     for pid in started:
-        try:
+        with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
     job.wait()
     job.stdout.close()
 
