@@ -183,4 +183,7 @@ def test_an_error_in_a_worker_is_told_by_its_last_line():
     assert isinstance(found, WorkflowError)
     assert "The job in line 1 failed: StoreError: The disk is full." in str(found)
     assert "secret prompt" not in str(found)
+    wrapped = """Exception: ("Error happens inside the class 'X' during handling input '['secret prompt', '7']'", """
+    found = explained(RuntimeError(f"{trace}{wrapped}StoreError('The disk is full.'))\n\tat java.X"), only("SELECT x"))
+    assert str(found).endswith("The job in line 1 failed: StoreError: The disk is full.")
     assert "no reason was given" in str(explained(RuntimeError("Traceback (most recent call last)"), only("SELECT x")))
