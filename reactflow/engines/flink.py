@@ -6,9 +6,10 @@ This module needs the extra ``flink``: PyFlink 2.3 and Java 17.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import wraps
+from pathlib import Path
 from typing import Any, Final
 
 from reactflow.engines.flink_sql import check_of, translate
@@ -20,7 +21,8 @@ from reactflow.sql.calls import check_calls
 from reactflow.sql.tokens import Statement, split
 
 try:
-    from pyflink.common import Row, Time, Types
+    import pyflink
+    from pyflink.common import Configuration, Row, Time, Types
     from pyflink.datastream import AsyncDataStream, AsyncFunction
     from pyflink.table import DataTypes, EnvironmentSettings, ResultKind, TableEnvironment
     from pyflink.table.udf import AsyncScalarFunction, udf
@@ -36,9 +38,17 @@ _ANSWER: Final = DataTypes.ROW(
 _ANSWERS: Final = DataTypes.MAP(DataTypes.STRING(), DataTypes.ARRAY(_ANSWER))
 
 
-def new_environment() -> Any:
-    """A TableEnvironment for sources with and without an end."""
-    return TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+def new_environment(options: Mapping[str, str]) -> Any:
+    """A TableEnvironment for sources with and without an end; where it runs is among its *options*."""
+    configuration = Configuration()
+    if options.get("execution.target", "local") != "local":
+        # clusters as they are downloaded cannot run Python; this part of PyFlink goes with the job
+        jars = sorted((Path(pyflink.__file__).parent / "opt").glob("flink-python-*.jar"))
+        configuration.set_string("pipeline.jars", ";".join(jar.as_uri() for jar in jars))
+    for key, value in options.items():
+        configuration.set_string(key, value)
+    settings = EnvironmentSettings.new_instance().in_streaming_mode().with_configuration(configuration)
+    return TableEnvironment.create(settings.build())
 
 
 def shows_rows(done: Any) -> bool:

@@ -23,8 +23,8 @@ _RECOVER: Final = "execution.state-recovery.path"
 class FlinkSession:
     """Runs scripts on one TableEnvironment and one catalogue, from one thread at a time.
 
-    Flink runs inside this process unless ``execution.target`` or ``jobmanager.rpc.address`` among its options says
-    where a cluster is.
+    Flink runs on this machine unless its options say where a cluster is: ``execution.target`` is ``remote``,
+    ``rest.address`` its job manager.
 
     Args:
         settings: How.
@@ -36,10 +36,8 @@ class FlinkSession:
         self.catalog = Catalog(
             overrides=self.settings.overrides, functions=self.settings.work.functions, environment=environment
         )
-        self.tables = new_environment()
+        self.tables = new_environment(self.settings.flink_options())
         self.agents = register_agents(self.tables, self.catalog, self.settings.work)
-        for key, value in self.settings.flink_options().items():
-            self.tables.get_config().set(key, value)
 
     def run(self, script: str) -> Iterator[Result]:
         """Run *script*, and yield what each statement gave.  One that reads is done when its rows have been read.

@@ -63,6 +63,7 @@ class FlinkSettings:
         return {
             "parallelism.default": str(self.parallelism),
             "python.executable": sys.executable,
+            "python.client.executable": sys.executable,
             "python.fn-execution.bundle.size": str(self.bundle_rows or 2 * self.work.concurrency),
             "execution.checkpointing.interval": f"{round(self.checkpoint_interval_s * 1000)} ms",
             "execution.checkpointing.timeout": "1 h",  # it waits for the rows in flight

@@ -34,8 +34,8 @@ class Work:
         agent: A spec; or whatever :class:`~reactflow.specs.running.AgentRunner` takes, where it can be pickled.
             None where only the policies are meant, for agents that are defined elsewhere.
         functions: What tools use, by name; they are pickled too, so their modules must be on the workers.
-        concurrency: Rows under way at a time in one worker process, >= 1.  More than 100 gains nothing: from there on
-            the client's own work in that process is the limit, so use more processes.
+        concurrency: Rows under way at a time in one worker process, >= 1.  A process makes about a thousand calls a
+            second at most, whatever this is; use more processes then.
         timeout_s: Seconds for one row, > 0, on top of the agent's own limits; None for no limit.
         on_exhausted: What becomes of a row that reached a limit; None leaves it to the agent, which returns it.
         handle_exception: Whether a failing row ends the job; None leaves it to the agent, which goes on.

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from engines import finish, kill, kill_at, read_rows, repeated, serving, span_s, start, write_rows
+from flink_cluster import cluster
 
 if os.environ.get("REACTFLOW_ENGINE") != "flink":
     pytest.skip("needs an environment with reactflow[flink], and REACTFLOW_ENGINE=flink", allow_module_level=True)
@@ -67,23 +68,52 @@ def test_a_killed_job_goes_on_and_writes_each_approved_row_once(tmp_path, cached
 
 
 def test_the_script_of_the_page_on_sql_runs_unchanged_and_with_a_key_that_is_written_out(tmp_path):
-    page = Path(__file__).parents[2] / "docs" / "sql.md"
-    (tmp_path / "claims.sql").write_text(re.findall(r"^```sql\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)[0])
-    claims = [{"id": 1, "description": "hail", "image_url": "a"}, {"id": 2, "description": "雹", "image_url": None}]
-    (tmp_path / "claims.jsonl").write_text("".join(json.dumps(claim) + "\n" for claim in claims) + "garbage\n")
+    write_claims(tmp_path)
     with serving(0.01) as server:
-        command = [sys.executable, "-m", "reactflow", "sql", tmp_path / "claims.sql", "--engine", "flink"]
-        command += ["--endpoint", server.url, "--set", "house.api-key=written-out"]
-        command += ["--table", f"claims_submitted={tmp_path}/claims.jsonl"]
-        command += ["--output", f"claims_approved={tmp_path}/a.csv"]
-        command += ["-e", "SELECT COUNT(*) AS n FROM claims_approved", "--format", "json"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        done = run_page(tmp_path, server, "-e", "SELECT COUNT(*) AS n FROM claims_approved", "--format", "json")
         calls = server.calls()
 
     assert done.returncode == 0, done.stderr[-3000:]
     assert (tmp_path / "a.csv").read_text() == "id,claim\n1,draft of description=hail; image=a\n"
     assert json.loads(done.stdout) == {"n": 1}
     assert [kind for kind, _, _ in calls] == ["draft", "critique"]
+
+
+def test_on_a_cluster_the_key_is_that_of_its_own_environment(tmp_path):
+    write_claims(tmp_path)
+    variable = "REACTFLOW_CONNECTION_HOUSE_API_KEY"
+    with serving(0.01) as server:
+        with cluster(tmp_path / "with", **{variable: "its own"}) as port:
+            done = run_page(tmp_path, server, *remote(port))
+            assert done.returncode == 0, done.stderr[-3000:]
+            assert (tmp_path / "a.csv").read_text() == "id,claim\n1,draft of description=hail; image=a\n"
+        with cluster(tmp_path / "without") as port:
+            done = run_page(tmp_path, server, *remote(port))
+        calls = server.calls()
+
+    assert done.returncode == 1
+    assert f"needs the environment variable {variable}, which is not set" in " ".join(done.stderr.split())
+    assert len(calls) == 2
+
+
+def remote(port):
+    options = ("execution.target=remote", "rest.address=127.0.0.1", f"rest.port={port}", "restart-strategy.type=none")
+    return [word for option in options for word in ("--flink", option)]
+
+
+def write_claims(tmp_path):
+    page = Path(__file__).parents[2] / "docs" / "sql.md"
+    (tmp_path / "claims.sql").write_text(re.findall(r"^```sql\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)[0])
+    claims = [{"id": 1, "description": "hail", "image_url": "a"}, {"id": 2, "description": "雹", "image_url": None}]
+    (tmp_path / "claims.jsonl").write_text("".join(json.dumps(claim) + "\n" for claim in claims) + "garbage\n")
+
+
+def run_page(tmp_path, server, *more):
+    command = [sys.executable, "-m", "reactflow", "sql", tmp_path / "claims.sql", "--engine", "flink"]
+    command += ["--endpoint", server.url, "--set", "house.api-key=written-out"]
+    command += ["--table", f"claims_submitted={tmp_path}/claims.jsonl"]
+    command += ["--output", f"claims_approved={tmp_path}/a.csv", *more]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
 
 
 def test_a_row_that_fails_is_a_row_with_a_status(tmp_path):
