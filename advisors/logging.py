@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import structlog
 
 from reactflow.chain import Handler, Order
-from reactflow.messages import NO_USAGE
 from reactflow.model import ChatRequest, ChatResponse
 
 log = structlog.get_logger("reactflow")
@@ -16,7 +15,7 @@ log = structlog.get_logger("reactflow")
 
 @dataclass(frozen=True, slots=True)
 class LoggingAdvisor:
-    """Logs every model call at info level, without a word of what was said.
+    """Logs every model call at info level, without a word of what was said; a failed one as a warning.
 
     Args:
         content: Whether to log the last message and the answer too, at debug level.
@@ -28,27 +27,29 @@ class LoggingAdvisor:
 
     async def advise(self, request: ChatRequest, call_next: Handler) -> ChatResponse:
         """Log around the call."""
+        what = "turn" if self.order < 0 else "model"
         bound = log.bind(run_id=request.run.run_id)
-        bound.info("model.asked", messages=len(request.messages), tools=len(request.tools))
+        bound.info(f"{what}.asked", messages=len(request.messages), tools=len(request.tools))
         if self.content and request.messages:
-            bound.debug("model.request", text=request.messages[-1].text)
+            bound.debug(f"{what}.request", text=request.messages[-1].text)
         started = time.perf_counter()
         try:
             response = await call_next(request)
         except Exception as error:
-            bound.warning("model.failed", error=type(error).__name__, elapsed_s=_seconds_since(started))
+            bound.warning(f"{what}.failed", error=type(error).__name__, elapsed_s=_seconds_since(started))
             raise
-        usage = response.usage or NO_USAGE
+        usage = response.usage
+        known = usage is not None and not usage.unknown_calls  # unknown, not 0
         bound.info(
-            "model.answered",
+            f"{what}.answered",
             elapsed_s=_seconds_since(started),
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
+            input_tokens=usage.input_tokens if usage and known else None,
+            output_tokens=usage.output_tokens if usage and known else None,
             tool_calls=[call.name for call in response.message.tool_calls],
             finish_reason=response.finish_reason,
         )
         if self.content:
-            bound.debug("model.response", text=response.text)
+            bound.debug(f"{what}.response", text=response.text)
         return response
 
 

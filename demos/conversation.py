@@ -6,26 +6,29 @@ python -m reactflow.demos.conversation
 from __future__ import annotations
 
 import asyncio
+import sys
+
+import structlog
 
 from reactflow import ChatMemoryAdvisor, LoggingAdvisor, SimpleReactAgent, WindowChatMemory
 from reactflow.demos._common import choose_model
 from reactflow.tools import weather
 
-QUESTIONS = ("What is the weather in Paris today?", "What is the weather in Berlin today?")
+QUESTIONS = ("What is the weather in Paris today?", "And tomorrow?")
 
 
 def main() -> None:
-    """Ask two questions in one conversation and show what the memory holds afterwards."""
+    """Ask two questions in one conversation; the second makes sense only with the first."""
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     memory = WindowChatMemory(max_messages=10)
     agent = SimpleReactAgent(
         model=choose_model(), tools=[weather], advisors=[LoggingAdvisor(), ChatMemoryAdvisor(memory)]
     )
     print(agent.explain())
     for question in QUESTIONS:
-        print(f"\n> {question}")
+        remembered = asyncio.run(memory.get("demo"))
+        print(f"\n> {question}   ({len(remembered)} messages remembered)")
         print(agent.call(question, conversation_id="demo"))
-    remembered = asyncio.run(memory.get("demo"))
-    print(f"\nRemembered: {[type(message).__name__ for message in remembered]}")
 
 
 if __name__ == "__main__":

@@ -143,6 +143,11 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """All public names, the one that is loaded late included."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     """Load the openai library only where it is used: it takes longer to import than all of reactflow."""
     if name == "OpenAIChatModel":

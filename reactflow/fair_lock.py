@@ -8,10 +8,12 @@ the order in which they were asked for.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Hashable
 from contextlib import asynccontextmanager, suppress
+from weakref import WeakSet
 
 
 class _Waiter:
@@ -38,6 +40,19 @@ class _Waiter:
             self.woken.set_result(None)
 
 
+_everywhere: WeakSet[FairLocks] = WeakSet()
+
+
+def _forget_the_parent() -> None:
+    """A forked child has none of the tasks that hold or wait for a lock: nobody there would ever give one back."""
+    for locks in list(_everywhere):
+        locks._start()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_the_parent)
+
+
 class FairLocks:
     """Locks by key, first come first served.  A key costs nothing while nobody holds it.
 
@@ -46,6 +61,10 @@ class FairLocks:
     """
 
     def __init__(self) -> None:
+        self._start()
+        _everywhere.add(self)
+
+    def _start(self) -> None:
         self._queues: dict[Hashable, deque[_Waiter]] = {}  # a key that is here is held; its value waits for it
         # Re-entrant, because the garbage collector may close a forgotten waiter, which passes its lock on, while
         # this very thread is inside.
@@ -90,7 +109,9 @@ class FairLocks:
 
     def _release(self, key: Hashable) -> None:
         with self._guard:
-            queue = self._queues[key]
+            queue = self._queues.get(key)
+            if queue is None:  # held before the process was forked
+                return
             while queue:
                 if queue.popleft().grant():
                     return

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
+import time
+import warnings
 
 import pytest
 
@@ -272,3 +276,33 @@ async def test_a_reflection_agent_remembers_twenty_messages_by_default():
         await agent.arun(f"q{number}", conversation_id="c")
     assert len(model.seen[-1].messages) == 21
     assert model.seen[-1].messages[0].text == "q1"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_does_not_wait_for_a_turn_of_its_parent():
+    started = threading.Event()
+
+    async def slow(request):
+        started.set()
+        await asyncio.sleep(1)
+        return "slow"
+
+    memory = WindowChatMemory()
+    agent = SimpleReactAgent(model=ScriptedChatModel(slow), memory=memory)
+    busy = threading.Thread(target=lambda: agent.call("Q", conversation_id="c"))
+    busy.start()
+    started.wait(5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of a fork beside threads
+        child = os.fork()
+    if child == 0:
+        answer = SimpleReactAgent(model=ScriptedChatModel("in the child"), memory=memory).call("Q", conversation_id="c")
+        os._exit(0 if answer == "in the child" else 1)
+    deadline = time.monotonic() + 5
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    if ended == (0, 0):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    busy.join()
+    assert ended == (child, 0)

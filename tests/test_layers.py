@@ -19,7 +19,7 @@ LAYERS = """
     fair_lock store storable memory memory_*
     value_json event_json stores.*
     loop
-    advisors.* tools.* wire.* openai_model local_model offline_model plain_words plain_json loopback testing mcp_tools
+    advisors.* tools.* wire.* openai_model local_model offline_model plain_words plain_json loopback testing mcp_*
     revise
     doors builder
     agent
@@ -35,7 +35,7 @@ LAYERS = """
 package's own ``__init__``, which only the demos and the command line may import from and which may import anything
 itself."""
 
-DOORS = "stores.* local_model mcp_tools specs.* batch.* sql.* engines.* cli.*"
+DOORS = "stores.* local_model mcp_* specs.* batch.* sql.* engines.* cli.*"
 """May import an optional extra inside a function, so that it is loaded only where it is used."""
 
 REQUIRED = {"aiohttp", "jsonschema", "openai", "pydantic", "pydantic_core", "rapidfuzz", "reactflow", "structlog"}

@@ -173,7 +173,7 @@ async def test_a_used_up_budget_leaves_the_window():
     memory = SummarisingChatMemory(model, max_messages=2, keep_recent=1)
     await said(memory, 1, 2)
     meter = Meter(Budget(max_model_calls=1))
-    meter.begin_call()
+    meter.begin_call("drafter")
     assert await memory.recall(asking(meter=meter)) == tuple(turn(2))
     assert model.seen == []
 

@@ -10,6 +10,7 @@ import pytest
 from reactflow import (
     AssistantMessage,
     ConfigurationError,
+    Emit,
     ModelBehaviorError,
     Order,
     ReflectionAgent,
@@ -143,7 +144,8 @@ async def test_an_answer_changed_further_out_replaces_the_streamed_text():
 
 async def test_text_of_a_failed_call_is_withdrawn_before_the_retry():
     async def breaks(request):
-        request.emit(TextDelta("half an ans"))
+        emit: Emit = request.emit
+        emit(TextDelta("half an ans"))
         raise ModelBehaviorError("broken")
 
     agent = SimpleReactAgent(model=ScriptedChatModel(breaks, "whole answer"), advisors=[RetryAdvisor()])

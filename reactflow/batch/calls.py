@@ -39,12 +39,13 @@ class Spending:
         self.replayed = 0
         self._lock = threading.Lock()
 
-    def add(self, model: str, usage: Usage | None) -> None:
-        """Count one call."""
+    def add(self, model: str, usage: Usage | None, *, guess: Usage = NO_USAGE) -> None:
+        """Count one call; where the server reported nothing, *guess* is what it is taken to cost."""
         price = self.prices.get(model) or self.prices.get("*")
+        known = usage is not None and not usage.unknown_calls
         with self._lock:
             self.usage += usage or Usage(0, 0, unknown_calls=1)
-            self.cost_usd += price.of(usage) if price and usage else 0.0
+            self.cost_usd += price.of(usage if usage is not None and known else guess) if price else 0.0
 
 
 class RowCalls:
@@ -111,10 +112,11 @@ class RowCalls:
         admitted, self._admitted = self._admitted, False
         await self._limits.before(guessed, admitted=admitted)
         response = await model.complete(request)
-        usage = response.usage if isinstance(response, ChatResponse) else None
-        if usage is not None and not usage.unknown_calls:
-            self._limits.after(guessed, usage.total_tokens)
-        self._spending.add(model.name, usage)
+        if isinstance(response, ChatResponse):
+            guess, usage = Usage(guessed, estimate_tokens(response.text)), response.usage
+            known = usage if usage is not None and not usage.unknown_calls else guess
+            self._limits.after(guessed, known.total_tokens)
+            self._spending.add(model.name, usage, guess=guess)
         return response
 
     def _step(self, model: ChatModel, request: ChatRequest, role: str) -> str:

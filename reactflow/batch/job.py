@@ -158,6 +158,8 @@ class Job:
             StoreError: The journal failed.
         """
         settings = self.settings
+        if not prompt or not prompt.strip():  # fails without a call, so it need not wait for one
+            return await self.runner.run(prompt, key, debug=debug)
         row = RowId.of(self.fingerprint, key or "", prompt)
         known = settings.journal.finished(row) if settings.journal is not None else None
         if known is not None:

@@ -113,9 +113,13 @@ class JsonLines(_Bytes):
         self._done = 1.0
 
 
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
 def _read_line(number: int, line: bytes) -> Record:
     try:
-        data = json.loads(line)
+        data = json.loads(line, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:  # no UTF-8 is a ValueError too
         return Record(number, {}, f"Row {number} is no JSON: {error}.")
     if not isinstance(data, dict):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from math import isfinite
 from typing import Annotated, Any
@@ -98,7 +98,7 @@ class JobOptions:
     price: list[str] | None = None
     function: list[str] | None = None
     endpoint: str | None = None
-    set: list[str] | None = None
+    set: list[str] | None = field(default=None, repr=False)  # may hold a key
 
     @property
     def prices(self) -> dict[str, Price]:

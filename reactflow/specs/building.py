@@ -15,10 +15,11 @@ from reactflow.chain import AnyAdvisor
 from reactflow.doors import Doors
 from reactflow.errors import ConfigurationError
 from reactflow.frozen import EMPTY
+from reactflow.mcp_tools import mcp_tools
 from reactflow.model import ChatModel
 from reactflow.openai_model import OpenAIChatModel
 from reactflow.specs.options import near, resolve
-from reactflow.specs.steps import FailureLimit, ShortHistory
+from reactflow.specs.steps import EffectsOnce, FailureLimit, ShortHistory
 from reactflow.specs.values import AgentSpec, AnyAgentSpec, ConnectionSpec, ModelSpec, ReflectionSpec, ToolsetSpec
 from reactflow.toolbox import Tool, tool
 from reactflow.workflows.drafter_critic import DrafterCritic
@@ -44,7 +45,7 @@ class Workshop:
         environment: Where else ``${NAME}`` is looked up.
         functions: Functions and Tools that the caller hands over, by the name that tools use.
         make_model: Makes the model of a spec.
-        tool_server: Connects to an MCP server; None where that part is not installed.
+        tool_server: Connects to an MCP server; the client of the extra ``mcp`` by default.
         prices: By model name, as in :class:`~reactflow.budget.Budget`; they give each row its cost.
     """
 
@@ -74,10 +75,11 @@ class Workshop:
                 name=spec.name,
             )
         model = self._model(spec.model)
+        tools = [each for toolset in spec.tools for each in self._tools(toolset)]
         return SimpleReactAgent(
             model=model,
-            tools=[each for toolset in spec.tools for each in self._tools(toolset)],
-            advisors=_advisors(spec, model),
+            tools=tools,
+            advisors=_advisors(spec, model, tools),
             system_prompt="\n\n".join(part for part in (spec.model.system_prompt, spec.prompt) if part.strip()),
             react_prompt=None,  # the prompt stays the user's own
             max_rounds=spec.max_iterations,
@@ -117,13 +119,12 @@ class Workshop:
     def _tools(self, spec: ToolsetSpec) -> list[Tool]:
         if spec.connection is None:
             return [self._function(spec)]
-        if self.tool_server is None:
-            raise ConfigurationError(f"Tool {spec.name!r} is on an MCP server; install reactflow[mcp] to reach it.")
+        connect = self.tool_server or mcp_tools
         url, key = self._opened(spec.connection)
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        server = self.tool_server(url, allowed=list(spec.allowed), timeout=spec.request_timeout, headers=headers)
+        server = connect(url, allowed=list(spec.allowed), timeout=spec.request_timeout, headers=headers)
         self.opened.append(server)
-        return list(server)
+        return [replace(each, side_effect=True) for each in server] if spec.side_effect else list(server)
 
     def _function(self, spec: ToolsetSpec) -> Tool:
         reference = spec.function or ""
@@ -171,9 +172,10 @@ def connections_of(spec: AnyAgentSpec) -> list[ConnectionSpec]:
     return [spec.model.connection, *(each.connection for each in spec.tools if each.connection is not None)]
 
 
-def _advisors(spec: AgentSpec, model: ChatModel) -> list[AnyAdvisor]:
+def _advisors(spec: AgentSpec, model: ChatModel, tools: Iterable[Tool]) -> list[AnyAdvisor]:
     advisors: list[AnyAdvisor] = [FailureLimit(spec.max_consecutive_failures)]
     if spec.tokens_management_strategy is not None:
         strategy, prompt = spec.tokens_management_strategy, spec.summarization_prompt
         advisors.append(ShortHistory(model, spec.max_tokens_threshold, strategy, prompt))
-    return advisors
+    effects = frozenset(each.name for each in tools if each.side_effect)
+    return [*advisors, EffectsOnce(effects)] if effects else advisors

@@ -161,4 +161,9 @@ def _kind(error: BaseException) -> str:
 
 
 def _whole(error: BaseException) -> str:
-    return "".join(traceback.format_exception(error)).strip()[-20_000:]
+    """The message, then the end of the trace: its beginning is the framework's own."""
+    trace = "".join(traceback.format_exception(error)).strip()
+    return f"{type(error).__name__}: {error}\n{trace[-MAX_TRACE_CHARS:]}"
+
+
+MAX_TRACE_CHARS: Final = 4000

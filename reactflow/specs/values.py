@@ -151,7 +151,7 @@ class ToolsetSpec:
         allowed: Which tools of the server may be used; others are neither shown nor callable.
         description: Says to the model when to use a function, in place of its docstring.
         request_timeout: Seconds that one call may take, > 0.
-        side_effect: A call with the same arguments is not repeated for the same row.
+        side_effect: A call with the same arguments that worked is not repeated by a later draft of the same row.
         comment: For people.
     """
 

@@ -76,7 +76,7 @@ def read_call(statement: Statement, at: int) -> AgentCall:
         raise statement.error(f"The brackets of {FUNCTION} do not fit; write {FORM}.", tokens[at].start)
     agent, prompt, request_id, log_table, debug = _arguments(statement, at, arguments(tokens[at + 2 : end]))
     alias, columns, following = _alias(statement, outer_end + 1)
-    join, outer = _join(tokens, start)
+    join, outer = _join(statement, start)
     if outer and [token.upper for token in tokens[following : following + 2]] == ["ON", "TRUE"]:
         following += 2
     elif join < start and tokens[join].text != "," and tokens[following : following + 1]:
@@ -149,8 +149,9 @@ def _alias(statement: Statement, at: int) -> tuple[str, tuple[str, str], int]:
     return alias, (names[0], names[1]), end + 1
 
 
-def _join(tokens: Sequence[Token], start: int) -> tuple[int, bool]:
+def _join(statement: Statement, start: int) -> tuple[int, bool]:
     """Where the join before the call begins, and whether it keeps rows without a result."""
+    tokens = statement.tokens
     if start and tokens[start - 1].text == ",":
         return start - 1, False
     at, outer = start, False
@@ -159,6 +160,9 @@ def _join(tokens: Sequence[Token], start: int) -> tuple[int, bool]:
         while at and tokens[at - 1].upper in ("CROSS", "INNER", "LEFT", "OUTER"):
             outer = outer or tokens[at - 1].upper == "LEFT"
             at -= 1
+        if at and tokens[at - 1].upper in _STOP:
+            words = "A call of an agent follows a comma, CROSS JOIN, JOIN or LEFT JOIN."
+            raise statement.error(words, tokens[at - 1].start)
     return at, outer
 
 
@@ -169,7 +173,14 @@ def check_calls(statement: Statement, catalog: Catalog) -> dict[str, AnyAgentSpe
         SqlError: A call is not as it can be, or its agent is not defined.
     """
     found: dict[str, AnyAgentSpec] = {}
-    for at in mentions(statement.tokens):
+    calls = mentions(statement.tokens)
+    if calls and "VIEW" in statement.words[: calls[0]] and statement.words[0] == "CREATE":
+        words = "A view would ask the agent each time it is read; write CREATE TABLE ... AS SELECT."
+        raise statement.error(words, statement.tokens[calls[0]].start)
+    if calls and statement.words[0] == "EXPLAIN":
+        words = "To explain this the agent would have to be asked; explain the query without the call."
+        raise statement.error(words, statement.tokens[calls[0]].start)
+    for at in calls:
         call = read_call(statement, at)
         try:
             found[call.agent] = catalog.agent(call.agent)

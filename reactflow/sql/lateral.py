@@ -33,11 +33,11 @@ class Relation:
 
     Args:
         alias: What the query calls it.
-        columns: Its columns, in order.
+        columns: Its columns, in order; None for one that the query cannot name.
     """
 
     alias: str
-    columns: tuple[str, ...]
+    columns: tuple[str | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +62,9 @@ class Question:
         """The statement with *left* and the call read from *table*: rows c0, c1, ..., status, response."""
         parts, at = [], 0
         for relation in self.relations:
-            columns = ", ".join(f"c{at + index} AS {quoted(name)}" for index, name in enumerate(relation.columns))
-            parts.append(f"(SELECT {columns} FROM {table}) AS {quoted(relation.alias)}")
+            named = enumerate(relation.columns, at)
+            columns = [f"c{index} AS {quoted(name)}" for index, name in named if name is not None]
+            parts.append(f"(SELECT {', '.join(columns or ['NULL'])} FROM {table}) AS {quoted(relation.alias)}")
             at += len(relation.columns)
         alias = quoted(self.call.alias or f"{table}_answer")
         names = ", ".join(map(quoted, self.call.columns))
@@ -179,7 +180,7 @@ def take_apart(statement: Statement, engine: Any, *, may_drop: dict[str, bool]) 
         raise statement.error("A call of an agent stands in the FROM of a SELECT.", statement.tokens[call.start].start)
     with_clause = scope.with_clause()
     left = scope.text(scope.from_ + 1, call.join)
-    relations = _relations(engine, with_clause, left)
+    relations = _relations(engine, with_clause, left, scope)
     pushed, kept, after = _conditions(engine, scope, with_clause, left)
     source = f" FROM {left}" if left else ""
     where = f" WHERE {' AND '.join(f'({each})' for each in pushed)}" if pushed else ""
@@ -200,18 +201,35 @@ def _words(statement: Statement, tokens: Sequence[Token]) -> str:
     return statement.script[tokens[0].start : tokens[-1].end]
 
 
-def _relations(engine: Any, with_clause: str, left: str) -> tuple[Relation, ...]:
+def _relations(engine: Any, with_clause: str, left: str, scope: Scope) -> tuple[Relation, ...]:
     if not left:
         return ()
     query = f"{with_clause}SELECT * FROM {left}"
     engine.execute(f"{query} LIMIT 0")  # says what is wrong with it in words
     (text,) = engine.execute("SELECT json_serialize_sql(CAST(? AS VARCHAR))", [query]).fetchone() or ("{}",)
     tree = json.loads(text)["statements"][0]["node"]["from_table"]
+    shared = _shared(tree) - _qualified(scope.tokens)
     relations = []
     for alias in _aliases(tree):
         described = engine.execute(f"{with_clause}SELECT {quoted(alias)}.* FROM {left} LIMIT 0").description or []
-        relations.append(Relation(alias, tuple(column[0] for column in described)))
+        names = [column[0] for column in described]
+        kept = tuple(None if (alias.lower(), name.lower()) in shared else name for name in names)
+        relations.append(Relation(alias, kept))
     return tuple(relations)
+
+
+def _shared(tree: dict[str, Any]) -> set[tuple[str, str]]:
+    """Table and column of what JOIN ... USING makes one column of: the one on the right has no name of its own."""
+    if tree["type"] != "JOIN":
+        return set()
+    right = {(alias.lower(), name.lower()) for alias in _aliases(tree["right"]) for name in tree["using_columns"]}
+    return right | _shared(tree["left"]) | _shared(tree["right"])
+
+
+def _qualified(tokens: Sequence[Token]) -> set[tuple[str, str]]:
+    """What the statement calls ``table.column``."""
+    threes = zip(tokens, tokens[1:], tokens[2:], strict=False)
+    return {(table.value.lower(), name.value.lower()) for table, dot, name in threes if dot.text == "."}
 
 
 def _aliases(tree: dict[str, Any]) -> list[str]:

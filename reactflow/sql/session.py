@@ -72,7 +72,7 @@ class SessionSettings:
     database: str = ":memory:"
     tables: Mapping[str, Path] = field(default=EMPTY)
     outputs: Mapping[str, Path] = field(default=EMPTY)
-    overrides: Mapping[str, str] = field(default=EMPTY)
+    overrides: Mapping[str, str] = field(default=EMPTY, repr=False)  # may hold a key
     folder: Path = field(default_factory=Path)
     job: JobSettings = field(default_factory=JobSettings)
     workshop: Workshop = field(default_factory=Workshop)
@@ -105,6 +105,7 @@ class SqlSession:
         self._unread = set(self.settings.tables)
         self._watch = watch
         self._statements = self._calls = 0
+        self._made: list[str] = []  # tables of the last statement, which may still be read
 
     def __enter__(self) -> Self:
         return self
@@ -145,6 +146,8 @@ class SqlSession:
             raise explain(error, statements[-1]) from error
 
     def _run(self, statement: Statement) -> Result:
+        while self._made:
+            self.engine.execute(f"DROP TABLE {self._made.pop()}")
         if is_ours(statement):
             answer = carry_out(statement, self.catalog)
             return Result(statement, answer.columns, answer.rows, answer.message)
@@ -174,18 +177,14 @@ class SqlSession:
         agents = check_calls(statement, self.catalog)
         for at in mentions(statement.tokens):
             self._check_log(statement, read_call(statement, at))
-        text, made, report = render(statement.script, statement.tokens), list[str](), None
+        text, report = render(statement.script, statement.tokens), None
         while (asked := self._next_question(text, agents)) is not None:
             self._calls += 1
             table = f"reactflow_{self._calls}"
             report = self._answer(asked, agents[asked.call.agent], table)
-            made.append(table)
+            self._made.append(table)
             text = asked.answered(table)
-        result = self._executed(statement, text, report)
-        for table in made:
-            if not result.columns:
-                self.engine.execute(f"DROP TABLE {table}")
-        return result
+        return self._executed(statement, text, report)
 
     def _next_question(self, text: str, agents: Mapping[str, AnyAgentSpec]) -> Question | None:
         policy = self.settings.job.on_exhausted
@@ -271,9 +270,12 @@ class _Answering:
                 if self.watch is not None:
                     self.watch(self.report)
             self.job.check_money(self.report.rows)
+        except Exception:
+            self._flush()  # not on a cancel: whoever waited has gone, and may have closed the engine
+            raise
         finally:
-            self._flush()
             self.runner.close()
+        self._flush()
         return self.report
 
     def _asked(self) -> Iterator[tuple[int, str | None, str | None]]:

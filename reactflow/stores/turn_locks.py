@@ -15,7 +15,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import ClassVar, Protocol, TypeVar
-from weakref import WeakValueDictionary
 
 try:
     import fcntl
@@ -91,11 +90,12 @@ class FileLocks:
     """Locks on single bytes of one file that stays empty: nothing to clean up, and free after a crash at once.
 
     POSIX gives such a lock to a process and not to an open file, and drops all of them when the process closes the
-    file anywhere.  So there is one of these for a file in each process, shared by all stores; see :meth:`of`.
+    file anywhere.  So there is one of these for a file in each process, shared by all stores; see :meth:`of`.  It
+    stays open as long as the process lives: a late close of an unused one would drop the locks of its successor.
     """
 
     _guard = threading.Lock()
-    _by_path: ClassVar[WeakValueDictionary[tuple[int, str], FileLocks]] = WeakValueDictionary()
+    _by_path: ClassVar[dict[tuple[int, str], FileLocks]] = {}
 
     def __init__(self, file: int) -> None:
         self._file = file
@@ -132,9 +132,6 @@ class FileLocks:
         """Give it back."""
         if fcntl is not None:
             fcntl.lockf(self._file, fcntl.LOCK_UN, 1, number)
-
-    def __del__(self) -> None:
-        os.close(self._file)
 
 
 def _open_like(path: Path, like: Path) -> int:

@@ -124,29 +124,43 @@ class LoopThread(Generic[R]):
         self._state = PerProcess(lambda: (_started(name), open()))
         weakref.finalize(self, _close_unclosed, self._state, close)
 
+    def submit(self, work: Callable[[R], Coroutine[Any, Any, T]]) -> Future[T]:
+        """Begin *work* there, also from plain code; a cancel of the future cancels it."""
+        loop, resource = self._state.get()
+        return asyncio.run_coroutine_threadsafe(work(resource), loop)
+
     async def run(self, work: Callable[[R], Coroutine[Any, Any, T]]) -> T:
         """Run *work* there; a cancel here cancels it there."""
-        loop, resource = self._state.get()
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(resource), loop))
+        return await asyncio.wrap_future(self.submit(work))
+
+    def close(self) -> Future[None]:
+        """Begin to close the resource and to end the thread."""
+        return _begin_to_close(self._state, self._close)
 
     async def aclose(self) -> None:
         """Close the resource and end the thread."""
-        if (state := self._state.take()) is not None:
-            loop, resource = state
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._close(resource), loop))
-            loop.call_soon_threadsafe(loop.stop)
+        await asyncio.wrap_future(self.close())
+
+
+def _begin_to_close(
+    state: PerProcess[tuple[asyncio.AbstractEventLoop, R]], close: Callable[[R], Coroutine[Any, Any, None]]
+) -> Future[None]:
+    if (opened := state.take()) is None:
+        closed: Future[None] = Future()
+        closed.set_result(None)
+        return closed
+    loop, resource = opened
+    closing = asyncio.run_coroutine_threadsafe(close(resource), loop)
+    closing.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
+    return closing
 
 
 def _close_unclosed(
     state: PerProcess[tuple[asyncio.AbstractEventLoop, R]], close: Callable[[R], Coroutine[Any, Any, None]]
 ) -> None:
     """What ``aclose`` does, for those who did not call it: waits a moment, and never fails."""
-    if (opened := state.take()) is not None:
-        loop, resource = opened
-        closing = asyncio.run_coroutine_threadsafe(close(resource), loop)
-        closing.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
-        with suppress(Exception):
-            closing.exception(CLOSING_S)
+    with suppress(Exception):
+        _begin_to_close(state, close).exception(CLOSING_S)
 
 
 def _started(name: str) -> asyncio.AbstractEventLoop:

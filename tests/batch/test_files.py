@@ -40,6 +40,7 @@ def test_json_lines_are_read_one_by_one_and_blank_ones_are_skipped(tmp_path):
         (b'{"id": 1', "Row 2 is no JSON: "),
         (b"[1]", "Row 2 is a list; give an object, such as {'prompt': ...}."),
         (b'{"p": "\xff"}', "Row 2 is no JSON: "),
+        (b'{"p": NaN}', "Row 2 is no JSON: NaN is no JSON."),
         (b"[" * 100_000, "Row 2 is no JSON: "),
     ],
 )

@@ -137,8 +137,33 @@ async def test_only_what_was_asked_now_is_counted_as_spent(journal):
         await RowCalls(ROW, journal=journal, limits=Limits(), spending=spending)(model, request("a"), "agent")
     await RowCalls(ROW, journal=None, limits=Limits(), spending=spending)(model, request("a"), "agent")
 
-    assert (spending.cost_usd, spending.replayed) == (2.0, 1)
+    assert (round(spending.cost_usd, 4), spending.replayed) == (2.0, 1)
     assert spending.usage == Usage(1_000_000, 500_000, model_calls=2, unknown_calls=1)
+
+
+async def test_where_a_server_reports_nothing_money_is_counted_by_a_guess():
+    spending = Spending({"*": Price(input=1e6, output=1e6)})
+    model = ScriptedChatModel(says("four words, or so...."), says("x", usage=Usage(0, 0, unknown_calls=1)))
+
+    for _ in range(2):
+        await RowCalls(ROW, journal=None, limits=Limits(), spending=spending)(model, request("a" * 40), "agent")
+
+    assert spending.cost_usd == (10 + 6) + (10 + 1)
+    assert spending.usage.unknown_calls == 2
+
+
+async def test_what_is_no_response_passes_through_uncounted(journal):
+    class Odd:
+        name = "odd"
+
+        async def complete(self, request):
+            return "text"
+
+    spending = Spending()
+    row = RowCalls(ROW, journal=journal, limits=Limits(), spending=spending)
+
+    assert await row(Odd(), request("a"), "agent") == "text"
+    assert spending.usage.model_calls == 0
 
 
 async def test_a_listener_hears_of_each_call_and_each_error(journal):

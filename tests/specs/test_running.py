@@ -205,6 +205,25 @@ async def test_a_tool_learns_the_request_id_for_its_idempotency_key(catalog):
     assert seen == ["row-7"]
 
 
+@pytest.mark.parametrize(("side_effect", "times"), [("true", 2), ("false", 3)])
+async def test_an_effect_happens_once_for_a_row_though_every_draft_asks_for_it(catalog, side_effect, times):
+    mailed = []
+
+    def mail(claim: str) -> str:
+        mailed.append(claim)
+        return f"mailed {claim}"
+
+    add_tool(catalog, side_effect=side_effect)
+    script = [calls("look", claim="7"), says("one"), NO, calls("look", claim="7") + calls("look", claim="8")]
+    runner, model = runner_of(reflection(catalog), *script, says("two"), verdict(), **functions_of(mail))
+
+    outcome = await runner.run("Write.")
+
+    assert (outcome.response, len(mailed)) == ("two", times)
+    results = [message.text for message in model.seen[4].messages if isinstance(message, ToolMessage)]
+    assert results == ["mailed 7", "mailed 8"]
+
+
 @pytest.mark.parametrize(("failures", "status"), [("ffoffo", Status.SUCCESS), ("fff", Status.FAILED)])
 async def test_failing_steps_in_a_row_end_a_run_and_one_that_works_sets_the_count_back(catalog, failures, status):
     outcomes = iter(failures)
@@ -617,6 +636,9 @@ async def test_tools_of_a_server_are_asked_for_by_name_and_the_session_is_closed
     assert isinstance(model.seen[0].tools[0], Tool)
 
 
-def test_without_the_extra_a_tool_server_is_a_clear_error(catalog):
-    with pytest.raises(ConfigurationError, match=r"install reactflow\[mcp\]"):
+def test_without_the_extra_a_tool_server_is_a_clear_error(catalog, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    monkeypatch.setitem(sys.modules, "mcp.client", None)
+
+    with pytest.raises(ConfigurationError, match=r"reactflow\[mcp\]"):
         runner_of(mcp_tool(catalog), secrets=catalog.secrets)

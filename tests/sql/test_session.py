@@ -177,6 +177,22 @@ def test_several_tables_with_columns_of_one_name_keep_them_apart(session, rows):
     assert len(rows(run, f"SELECT * FROM claims c, people p, {CALL} r")[0]) == 4 + 2 + 2
 
 
+def test_columns_that_using_makes_one_are_one(session, rows):
+    run = session()
+    rows(run, "CREATE TABLE people (id INT, name STRING); INSERT INTO people VALUES (1, 'Ada'), (2, '王')")
+
+    query = f"FROM claims c JOIN people p USING (id), {CALL} r ORDER BY c.id"
+    assert rows(run, f"SELECT id, name, response {query}")[1] == (2, "王", "draft: a flood")
+    assert len(rows(run, f"SELECT * {query}")[0]) == 4 + 1 + 2
+    assert rows(run, f"SELECT p.id, c.id {query}") == [(1, 1), (2, 2)]
+
+
+def test_a_table_function_stands_before_a_call(session, rows):
+    query = "SELECT range, response FROM range(2), LATERAL TABLE(AI_RUN_AGENT('extractor', CAST(range AS STRING)))"
+
+    assert rows(session(), query) == [(0, "draft: 0"), (1, "draft: 1")]
+
+
 def test_one_agent_can_read_what_another_said(session, rows, model):
     query = """SELECT y.response, z.response FROM claims c, LATERAL TABLE(AI_RUN_AGENT('extractor', c.description)) y,
                LATERAL TABLE(AI_RUN_AGENT('extractor', y.response)) z WHERE c.id = 2"""
@@ -189,6 +205,13 @@ def test_two_selects_with_calls_make_one_result(session, rows):
     one = f"SELECT response FROM claims c, {CALL} WHERE id ="
 
     assert rows(session(), f"{one} 1 UNION ALL {one} 2") == [("draft: hail on the roof",), ("draft: a flood",)]
+
+
+def test_answers_can_make_a_table(session, rows):
+    run = session()
+
+    assert rows(run, f"CREATE TABLE answers AS SELECT c.id, response FROM claims c, {CALL}") == "3 rows written."
+    assert rows(run, "SELECT count(*) FROM answers") == [(3,)]
 
 
 def test_a_call_may_stand_behind_an_insert_with_common_tables(session, rows):
@@ -315,6 +338,10 @@ def test_a_left_join_keeps_rows_without_an_answer(session, rows):
             "must have the columns",
         ),
         ("SELECT 1 FROM claims c,\n LATERAL TABLE(AI_RUN_AGENT('extractor', c.descriptio))", (2, 44), '"descriptio"'),
+        ("CREATE OR REPLACE VIEW v AS SELECT 1 FROM claims c, {call}", (1, 67), "write CREATE TABLE ... AS SELECT"),
+        ("EXPLAIN SELECT 1 FROM claims c, {call}", (1, 47), "explain the query without the call"),
+        ("SELECT 1 FROM claims c FULL JOIN {call} ON TRUE", (1, 24), "CROSS JOIN, JOIN or LEFT JOIN"),
+        ("SELECT id, (SELECT max(status) FROM {call} r) FROM claims c", (1, 79), 'table "c" not found'),
         ("SELECT 1\nFROM claim", (2, 6), "Table with name claim does not exist"),
         ("SELEC 1", (1, 1), "syntax error"),
         ("SELECT `none` FROM claims", (1, 8), "none"),
@@ -325,7 +352,7 @@ def test_an_error_says_line_and_column_in_the_script_as_it_was_written(session, 
     run = session()
 
     with pytest.raises(SqlError) as caught:
-        rows(run, script)
+        rows(run, script.replace("{call}", CALL))
 
     assert reason in caught.value.reason
     assert (caught.value.line, caught.value.column) == place

@@ -29,7 +29,7 @@ from reactflow.result import EvalResult, Judgement, StopReason
 from reactflow.testing import ScriptedChatModel, calls, says
 from reactflow.workflows.drafter_critic import DrafterCritic
 from reactflow.workflows.episodic_memory import EpisodicMemory, FileLessons, InMemoryLessons, Lesson
-from reactflow.workflows.reflexion import Reflexion
+from reactflow.workflows.reflexion import Reflexion, ReflexionResult
 
 DETAIL = "FAILED test_slug.py::test_accents - AssertionError: assert 'caf-' == 'cafe'"
 
@@ -73,6 +73,7 @@ async def test_a_failed_attempt_is_made_again_with_its_lesson_until_one_passes()
 
     result = await Reflexion(actor, wants("c"), reflector).arun("Write a letter.")
 
+    assert isinstance(result, ReflexionResult)
     assert (str(result), result.stop_reason, result.iterations) == ("c", StopReason.APPROVED, 3)
     assert (result.approved, result.reviewed, result.passed_at_first, result.warnings) == (True, True, False, ())
     assert result.lessons == (

@@ -30,7 +30,7 @@ from reactflow.testing import ScriptedChatModel, calls, says
 from reactflow.toolbox import tool
 from reactflow.tools.search import search as bundled_search
 from reactflow.workflows.drafter_critic import DrafterCritic
-from reactflow.workflows.research import DraftOutput, FinalOutput, ResearchReflexion, Source
+from reactflow.workflows.research import DraftOutput, FinalOutput, ResearchReflexion, ResearchResult, Source
 from reactflow.workflows.research_output import DRAFT, FINAL
 
 QUESTION = "Who won the Nobel Prize in Physics in 2025 and why?"
@@ -75,6 +75,7 @@ async def test_a_draft_is_revised_by_what_its_queries_found():
 
     result = await ResearchReflexion(model, search).arun(QUESTION)
 
+    assert isinstance(result, ResearchResult)
     assert asked == ["nobel physics 2025"]
     assert result.text == f"{CITED}\n\nSources:\n[1] The prize of 2025 https://nobel.org/2025"
     assert result.output == FinalOutput(CITED, "", (), (PRIZE.url,))
