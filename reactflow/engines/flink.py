@@ -40,15 +40,18 @@ _ANSWERS: Final = DataTypes.MAP(DataTypes.STRING(), DataTypes.ARRAY(_ANSWER))
 
 def new_environment(options: Mapping[str, str]) -> Any:
     """A TableEnvironment for sources with and without an end; where it runs is among its *options*."""
+    remote = options.get("execution.target", "local") != "local"
     configuration = Configuration()
-    if options.get("execution.target", "local") != "local":
-        # clusters as they are downloaded cannot run Python; this part of PyFlink goes with the job
+    if remote:  # clusters as they are downloaded cannot run Python; this part of PyFlink goes with the job
         jars = sorted((Path(pyflink.__file__).parent / "opt").glob("flink-python-*.jar"))
         configuration.set_string("pipeline.jars", ";".join(jar.as_uri() for jar in jars))
     for key, value in options.items():
         configuration.set_string(key, value)
     settings = EnvironmentSettings.new_instance().in_streaming_mode().with_configuration(configuration)
-    return TableEnvironment.create(settings.build())
+    environment = TableEnvironment.create(settings.build())
+    if remote:  # PyFlink takes any place for this process here, and would let the workers call back into it
+        environment.get_config().get_configuration().remove_config("python.loopback-server.address")
+    return environment
 
 
 def shows_rows(done: Any) -> bool:
