@@ -11,8 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from reactflow.specs.catalog import Catalog
-from reactflow.sql.commands import carry_out
-from reactflow.sql.tokens import split
+from reactflow.specs.files import read_data
 
 HERE = Path(__file__).parent
 
@@ -26,10 +25,18 @@ CREATE AGENT intake USING AGENTS drafter, critic WITH ('type' = 'reflection', 'm
 
 
 def agent_at(url, name):
-    """The spec of an agent whose model is at *url*."""
+    """The spec of one of these agents, without a word of SQL, which needs an extra of its own."""
+    data = {
+        "connections": {"house": {"type": "openai", "endpoint": url, "api-key": "${HOUSE_KEY}"}},
+        "models": {"m": {"connection": "house", "model_version": "any"}},
+        "agents": {
+            "drafter": {"model": "m", "prompt": "You draft."},
+            "critic": {"model": "m", "prompt": "You review."},
+            "intake": {"type": "reflection", "agents": ["drafter", "critic"], "max_iterations": "3"},
+        },
+    }
     catalog = Catalog(environment={"HOUSE_KEY": "k"})
-    for statement in split(OBJECTS.format(url=url)):
-        carry_out(statement, catalog)
+    read_data(data, catalog)
     return catalog.agent(name)
 
 
