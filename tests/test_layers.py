@@ -27,6 +27,7 @@ LAYERS = """
     workflows.*
     specs.*
     batch.* sql.*
+    engines.*
     reactflow
     demos.* cli.* __main__
 """
@@ -34,7 +35,7 @@ LAYERS = """
 package's own ``__init__``, which only the demos and the command line may import from and which may import anything
 itself."""
 
-DOORS = "stores.* local_model mcp_* specs.* batch.* sql.* cli.*"
+DOORS = "stores.* local_model mcp_* specs.* batch.* sql.* engines.* cli.*"
 """May import an optional extra inside a function, so that it is loaded only where it is used."""
 
 REQUIRED = {"aiohttp", "jsonschema", "openai", "pydantic", "pydantic_core", "rapidfuzz", "reactflow", "structlog"}

@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from reactflow.cli import flink_options
 from reactflow.cli import job_options as options
 from reactflow.cli.failures import telling
 from reactflow.cli.job_view import make_view, summary
@@ -39,6 +40,13 @@ class Format(StrEnum):
     CSV = "csv"
 
 
+class Engine(StrEnum):
+    """What runs the script."""
+
+    DUCKDB = "duckdb"
+    FLINK = "flink"
+
+
 Tables = Annotated[
     list[str] | None,
     option("--table", metavar="NAME=FILE", help="Read a table from JSON lines, CSV or Parquet.", panel=FILES),
@@ -56,6 +64,9 @@ Cache = Annotated[
 ]
 Execute = Annotated[
     list[str] | None, option("--execute", "-e", metavar="SQL", help="Run this, after the script.", panel=FILES)
+]
+EngineOption = Annotated[
+    Engine, option("--engine", help="Run in this process, or on Flink.", panel=flink_options.FLINK)
 ]
 FormatOption = Annotated[Format, option("--format", help="How results are printed.", panel=OUTPUT)]
 
@@ -83,6 +94,10 @@ def sql(
     function: options.Functions = None,
     endpoint: options.Endpoint = None,
     set: options.Overrides = None,
+    engine: EngineOption = Engine.DUCKDB,
+    parallelism: flink_options.Parallelism = 1,
+    checkpoints: flink_options.Checkpoints = None,
+    flink: flink_options.FlinkOptions = None,
     format: FormatOption = Format.TABLE,
     quiet: options.JobQuiet = False,
     debug: Debug = False,
@@ -95,6 +110,12 @@ def sql(
         texts = [*([_read(script)] if script is not None else []), *(execute or ())]
         if not texts:
             raise ConfigurationError("There is nothing to run: name a script, or give -e 'SELECT ...'.")
+        if engine is Engine.FLINK:
+            on_flink = flink_options.read(context.params, _files("--table", table), _files("--output", output))
+            for result in flink_options.session(on_flink).run("\n;\n".join(texts)):
+                _show(result, out, err, format, quiet=quiet)
+            return
+        flink_options.refuse(context.params)
         journal = options.open_journal(cache, None)
         settings = SessionSettings(
             database=database,

@@ -33,8 +33,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").rglob("*.md") if "site" not in path.parts)]
 NAMES = [path.relative_to(ROOT).as_posix() for path in PAGES]
 
-OTHERS = {"langchain", "langchain_core", "langchain_openai", "langgraph"}
-"""Libraries that pages compare with; blocks that need one run where it is installed."""
+OTHERS = {"langchain", "langchain_core", "langchain_openai", "langgraph", "pyflink", "ray"}
+"""Libraries that pages compare with, and engines; blocks that need one run where it is installed."""
 
 LOG_LINE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \[.*\n", re.MULTILINE)
 """What structlog prints where nobody has configured it; pages do not show it."""

@@ -1,0 +1,161 @@
+"""A script's statements as Flink takes them; what Flink's own parser understands is left as it was written.
+
+    ..., LATERAL TABLE(AI_RUN_AGENT('a', <prompt>, <key>)) AS r(status, response)
+
+calls one row after the other there.  An async function can have many calls in flight, but gives a value and no table::
+
+    ... CROSS JOIN UNNEST(IFNULL(f(<prompt>, <key>)[<check>], <mixed up>)) AS r(status, response)
+
+It gives a map from the check of what it was asked to a list of its answer, or to an empty list where the row is to be
+left out.  PyFlink 2.3 is known to hand a call the arguments of another row; then the map lacks the check of this row,
+which so becomes a failed one and never gets the other row's answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import Any, Final
+
+from reactflow.batch.rows import Record
+from reactflow.specs.values import AnyAgentSpec
+from reactflow.sql.calls import AgentCall, mentions, read_call
+from reactflow.sql.dialect import literal, read_table
+from reactflow.sql.tokens import Statement, Token
+
+MIXED_UP: Final = "The engine handed this row's call the data of another row; nothing was taken from it."
+
+_TYPE: Final = "ROW<status STRING, response STRING>"
+
+
+def check_of(prompt: str | None, key: str | None) -> str:
+    """What tells the call of one row from those of others; the statement computes the same from the row itself."""
+    text = "|".join(part for part in (key, prompt) if part is not None)
+    return hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+
+
+_GROUPING: Final = (("EXECUTE", "STATEMENT", "SET", "BEGIN"), ("BEGIN", "STATEMENT", "SET"), ("END",))
+"""What groups statements: here each one is a job of its own, one after the other."""
+
+
+def ungrouped(statement: Statement) -> Statement | None:
+    """*statement* without the words that group it with others; None where nothing is left."""
+    for words in _GROUPING:
+        if statement.words[: len(words)] == words:
+            rest = statement.tokens[len(words) :]
+            return Statement(statement.script, rest) if rest else None
+    return statement
+
+
+def back_quoted(name: str) -> str:
+    """*name* as Flink quotes it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def translate(
+    statement: Statement, agents: Mapping[str, AnyAgentSpec], function: Callable[[AnyAgentSpec, bool], str]
+) -> str:
+    """*statement* with each call of an agent replaced by that of a function.
+
+    Args:
+        statement: What was written.
+        agents: Those it calls, by name.
+        function: The name of the function that runs an agent, and tells errors in full where the flag is set.
+
+    Raises:
+        SqlError: A call cannot be made on this engine.
+    """
+    parts, at = [], 0
+    for number, place in enumerate(mentions(statement.tokens), 1):
+        call = read_call(statement, place)
+        if call.log_table is not None:
+            words = "Flink writes no log table; leave it out, or use the engine of this process."
+            raise statement.error(words, statement.tokens[place].start)
+        parts.append(_between(statement, at, call.join))
+        parts.append(_unnested(statement, call, function(agents[call.agent], call.debug), number))
+        at = call.end
+    parts.append(_between(statement, at, len(statement.tokens)))
+    return " ".join(part for part in parts if part)
+
+
+def _between(statement: Statement, start: int, end: int) -> str:
+    return statement.script[statement.tokens[start].start : statement.tokens[end - 1].end] if start < end else ""
+
+
+def _unnested(statement: Statement, call: AgentCall, function: str, number: int) -> str:
+    prompt, key = (_as_text(statement, tokens) for tokens in (call.prompt, call.request_id))
+    answer = f"{function}({prompt}, {key})[MD5(CONCAT_WS('|', {key}, {prompt}))]"
+    failed = f"ARRAY[CAST(ROW('FAILED', {literal(MIXED_UP)}) AS {_TYPE})]"
+    alias = back_quoted(call.alias or f"reactflow_r{number}")
+    columns = ", ".join(map(back_quoted, call.columns))
+    alone = "(VALUES (0)) AS reactflow_one(n) " if call.join == call.start else ""
+    join, on = ("LEFT JOIN", " ON TRUE") if call.outer else ("CROSS JOIN", "")
+    return f"{alone}{join} UNNEST(IFNULL({answer}, {failed})) AS {alias}({columns}){on}"
+
+
+def _as_text(statement: Statement, tokens: Iterable[Token]) -> str:
+    given = list(tokens)
+    text = statement.script[given[0].start : given[-1].end] if given else "NULL"
+    return f"CAST({text} AS STRING)"
+
+
+def with_connector(statement: Statement, options: Mapping[str, str]) -> str | None:
+    """*statement* with *options* where it makes a table that says nothing of where it is; else None."""
+    words = statement.words
+    if words[:2] != ("CREATE", "TABLE") or "WITH" in words or "LIKE" in words:
+        return None
+    table = read_table(statement)
+    if table is not None:
+        return f"{statement.text} {_with(options)}"
+    at = words.index("AS") if "AS" in words else None
+    if at is None:
+        return None
+    return f"{_between(statement, 0, at)} {_with(options)} {_between(statement, at, len(words))}"
+
+
+def written_table(statement: Statement) -> str:
+    """The last part of the name of the table that INSERT INTO, or INSERT OVERWRITE, writes to."""
+    tokens = [token for token in statement.tokens if token.upper not in ("INSERT", "INTO", "OVERWRITE")]
+    at = 0
+    while at + 2 < len(tokens) and tokens[at + 1].text == ".":
+        at += 2
+    return tokens[at].value if tokens else ""
+
+
+def create_table(name: str, columns: Mapping[str, str], options: Mapping[str, str]) -> str:
+    """The statement that makes a table."""
+    listed = ", ".join(f"{back_quoted(column)} {kind}" for column, kind in columns.items())
+    return f"CREATE TABLE {back_quoted(name)} ({listed}) {_with(options)}"
+
+
+def _with(options: Mapping[str, str]) -> str:
+    return f"WITH ({', '.join(f'{literal(key)} = {literal(value)}' for key, value in options.items())})"
+
+
+def json_files(place: str) -> dict[str, str]:
+    """The options of a table that is a folder of JSON lines, or one such file.
+
+    A value that does not fit its column is NULL: such a row fails, and no other.
+    """
+    return {"connector": "filesystem", "path": place, "format": "json", "json.ignore-parse-errors": "true"}
+
+
+def columns_of(records: Iterable[Record], first: int = 1000) -> dict[str, str]:
+    """The columns of *records* with their types, as the first ones show them; a mix of types is text."""
+    seen: dict[str, set[type]] = {}
+    for record in islice(records, first):
+        for name, value in record.data.items():
+            seen.setdefault(str(name), set()).update(() if value is None else (type(value),))
+    return {name: _type_of(types) for name, types in seen.items()}
+
+
+def _type_of(types: set[type]) -> str:
+    if types and types <= {int, float}:
+        return "BIGINT" if types == {int} else "DOUBLE"
+    return "BOOLEAN" if types == {bool} else "STRING"
+
+
+def as_json_row(record: Record) -> dict[str, Any]:
+    """*record* as a line of a table's file; one with a flaw is a row of NULLs."""
+    return {} if record.flaw else dict(record.data)

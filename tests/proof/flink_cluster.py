@@ -1,0 +1,84 @@
+"""A Flink cluster of one job manager and one task manager, on this machine, as it comes with PyFlink."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+CONFIG = """env.java.opts.all: {java}
+jobmanager.rpc.address: 127.0.0.1
+jobmanager.bind-host: 127.0.0.1
+jobmanager.rpc.port: {rpc}
+jobmanager.memory.process.size: 1600m
+taskmanager.bind-host: 127.0.0.1
+taskmanager.host: 127.0.0.1
+taskmanager.memory.process.size: 1728m
+taskmanager.numberOfTaskSlots: 2
+rest.address: 127.0.0.1
+rest.bind-address: 127.0.0.1
+rest.port: {rest}
+"""
+
+
+@contextmanager
+def cluster(folder, **environment):
+    """Run one in *folder*, and give the port of its REST service; its workers have *environment*."""
+    import pyflink
+
+    home = Path(pyflink.__file__).parent
+    rpc, rest = free_ports()
+    conf = folder / "conf"
+    conf.mkdir(parents=True)
+    for path in (home / "conf").iterdir():
+        (conf / path.name).write_bytes(path.read_bytes())
+    given = (home / "conf" / "config.yaml").read_text().splitlines()
+    java = next(line.split(": ", 1)[1] for line in given if line.strip().startswith("all: "))
+    (conf / "config.yaml").write_text(CONFIG.format(java=java, rpc=rpc, rest=rest))
+    places = {"FLINK_HOME": home, "FLINK_CONF_DIR": conf, "FLINK_LOG_DIR": folder, "FLINK_PID_DIR": folder}
+    variables = {**os.environ, **{name: str(place) for name, place in places.items()}, **environment}
+    parts = [started(home / "bin" / name, folder, variables) for name in ("jobmanager.sh", "taskmanager.sh")]
+    try:
+        wait_for_slots(rest)
+        yield rest
+    finally:
+        for part in parts:
+            os.killpg(part.pid, signal.SIGKILL)
+            part.wait()
+
+
+def started(script, folder, variables):
+    with (folder / f"{script.stem}.out").open("wb") as out:
+        return subprocess.Popen(
+            ["bash", script, "start-foreground"],
+            env=variables,
+            start_new_session=True,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+
+
+def free_ports():
+    taken = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+    ports = [server.getsockname()[1] for server in taken]
+    for server in taken:
+        server.close()
+    return ports
+
+
+def wait_for_slots(rest, timeout_s=90):
+    end = time.monotonic() + timeout_s
+    while time.monotonic() < end:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{rest}/overview", timeout=5) as answer:
+                if json.load(answer)["slots-available"]:
+                    return
+        except (urllib.error.URLError, ConnectionError):
+            pass
+        time.sleep(0.3)
+    raise TimeoutError(f"the cluster was not there in {timeout_s} s")

@@ -1,0 +1,169 @@
+"""Flink: every row has its own answer, many at a time, and a job that is killed goes on where it was."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from engines import finish, kill, kill_at, read_rows, repeated, serving, span_s, start, write_rows
+from flink_cluster import cluster
+
+if os.environ.get("REACTFLOW_ENGINE") != "flink":
+    pytest.skip("needs an environment with reactflow[flink], and REACTFLOW_ENGINE=flink", allow_module_level=True)
+
+
+def answers_in(tmp_path):
+    return {row["id"]: (row["status"], row["answer"]) for row in read_rows(tmp_path / "out.jsonl")}
+
+
+@pytest.mark.parametrize("mode", ["script", "stream"])
+def test_two_hundred_slow_calls_overlap_and_each_row_has_its_own_answer(tmp_path, mode):
+    write_rows(tmp_path / "in.jsonl", 200)
+    with serving(0.2) as server:
+        finish(start("flink_job.py", mode, server.url, tmp_path, ""))
+        calls = server.calls()
+
+    assert answers_in(tmp_path) == {f"k{number}": ("SUCCESS", f"draft of row {number}") for number in range(200)}
+    assert len(calls) == 200
+    print(f"{span_s(calls):.2f} s")
+    assert span_s(calls) < 2.5
+
+
+def test_a_row_never_gets_the_answer_of_another_one_even_where_the_engine_mixes_them_up(tmp_path):
+    write_rows(tmp_path / "in.jsonl", 50)
+    with serving(0.05) as server:
+        finish(start("flink_job.py", "unmended", server.url, tmp_path, ""))
+
+    answers = answers_in(tmp_path)
+    right = {f"k{number}": ("SUCCESS", f"draft of row {number}") for number in range(50)}
+    mixed = [key for key in answers if answers[key] != right[key]]
+    assert len(answers) == 50
+    assert {answers[key] for key in mixed} <= {
+        ("FAILED", "The engine handed this row's call the data of another row; nothing was taken from it.")
+    }
+    print(f"{len(mixed)} of 50 were mixed up")
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_killed_job_goes_on_and_writes_each_approved_row_once(tmp_path, cached):
+    write_rows(tmp_path / "in.jsonl", 1200)
+    cache = tmp_path / "cache.db" if cached else ""
+    with serving(0.2) as server:
+        before = kill_at(start("flink_job.py", "kept", server.url, tmp_path, cache), server, 1200)
+        finish(start("flink_job.py", "kept", server.url, tmp_path, cache))
+        calls = server.calls()
+
+    rows = read_rows(tmp_path / "out.jsonl")
+    assert len(rows) == 1200
+    assert {row["id"]: row["answer"] for row in rows} == {
+        f"k{number}": f"draft of row {number}" for number in range(1200)
+    }
+    print(f"{len(before)} calls before, {len(calls)} in all, {repeated(calls)} repeated")
+    assert repeated(calls) <= (50 if cached else 400)
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
+def test_the_script_of_the_page_on_sql_runs_unchanged_and_with_a_key_that_is_written_out(tmp_path):
+    write_claims(tmp_path)
+    with serving(0.01) as server:
+        done = run_page(tmp_path, server, "-e", "SELECT COUNT(*) AS n FROM claims_approved", "--format", "json")
+        calls = server.calls()
+
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (tmp_path / "a.csv").read_text() == "id,claim\n1,draft of description=hail; image=a\n"
+    assert json.loads(done.stdout) == {"n": 1}
+    assert [kind for kind, _, _ in calls] == ["draft", "critique"]
+
+
+def test_on_a_cluster_the_key_is_that_of_its_own_environment(tmp_path):
+    write_claims(tmp_path)
+    variable = "REACTFLOW_CONNECTION_HOUSE_API_KEY"
+    with serving(0.01) as server:
+        with cluster(tmp_path / "with", **{variable: "its own"}) as port:
+            done = run_page(tmp_path, server, *remote(port))
+            assert done.returncode == 0, done.stderr[-3000:]
+            assert (tmp_path / "a.csv").read_text() == "id,claim\n1,draft of description=hail; image=a\n"
+        with cluster(tmp_path / "without") as port:
+            done = run_page(tmp_path, server, *remote(port))
+        calls = server.calls()
+
+    assert done.returncode == 1
+    assert f"needs the environment variable {variable}, which is not set" in " ".join(done.stderr.split())
+    assert len(calls) == 2
+
+
+def remote(port):
+    options = ("execution.target=remote", "rest.address=127.0.0.1", f"rest.port={port}", "restart-strategy.type=none")
+    return [word for option in options for word in ("--flink", option)]
+
+
+def write_claims(tmp_path):
+    page = Path(__file__).parents[2] / "docs" / "sql.md"
+    (tmp_path / "claims.sql").write_text(re.findall(r"^```sql\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)[0])
+    claims = [{"id": 1, "description": "hail", "image_url": "a"}, {"id": 2, "description": "雹", "image_url": None}]
+    (tmp_path / "claims.jsonl").write_text("".join(json.dumps(claim) + "\n" for claim in claims) + "garbage\n")
+
+
+def run_page(tmp_path, server, *more):
+    command = [sys.executable, "-m", "reactflow", "sql", tmp_path / "claims.sql", "--engine", "flink"]
+    command += ["--endpoint", server.url, "--set", "house.api-key=written-out"]
+    command += ["--table", f"claims_submitted={tmp_path}/claims.jsonl"]
+    command += ["--output", f"claims_approved={tmp_path}/a.csv", *more]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
+
+
+def test_a_row_that_fails_is_a_row_with_a_status(tmp_path):
+    write_poisoned(tmp_path)
+    with serving(0.01) as server:
+        finish(start("flink_job.py", "script", server.url, tmp_path, ""))
+
+    statuses = {key: status for key, (status, _) in answers_in(tmp_path).items()}
+    assert statuses == {"k0": "SUCCESS", "k1": "SUCCESS", "k2": "SUCCESS", "bad": "FAILED"}
+
+
+def test_a_row_that_may_end_the_job_ends_it_after_the_restarts_that_were_allowed(tmp_path):
+    write_poisoned(tmp_path)
+    with serving(0.01) as server:
+        job = start("flink_job.py", "poison", server.url, tmp_path, "")
+        told, _ = job.communicate(timeout=120)
+        poisoned = [row for _, row, _ in server.calls() if "poison" in row]
+
+    assert job.returncode == 1
+    assert "WorkflowError: Row 'bad' failed, and handle_exception is 'fail'" in told
+    assert len(poisoned) == 2
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def write_poisoned(tmp_path):
+    write_rows(tmp_path / "in.jsonl", 3)
+    with (tmp_path / "in.jsonl").open("a") as rows:
+        rows.write('{"id": "bad", "text": "row 9 poison"}\n')
+
+
+def test_rows_that_arrive_while_the_job_runs_are_answered(tmp_path):
+    (tmp_path / "watched").mkdir()
+    write_rows(tmp_path / "watched" / "first.jsonl", 2)
+    with serving(0.01) as server:
+        job = start("flink_job.py", "endless", server.url, tmp_path, "")
+        try:
+            wait_for(job, tmp_path / "out", 2)
+            write_rows(tmp_path / "second", 3, "row 1{}")
+            (tmp_path / "second").rename(tmp_path / "watched" / "second.jsonl")
+            rows = wait_for(job, tmp_path / "out", 5)
+        finally:
+            kill(job)
+
+    assert sorted(row["answer"] for row in rows) == [f"draft of row {number}" for number in (0, 1, 10, 11, 12)]
+
+
+def wait_for(job, folder, count):
+    end = time.monotonic() + 90
+    while len(rows := read_rows(folder)) < count:
+        assert job.poll() is None, job.communicate()[0][-6000:]
+        assert time.monotonic() < end, rows
+        time.sleep(0.2)
+    return rows
