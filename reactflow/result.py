@@ -107,12 +107,11 @@ class EvalResult:
 def rank(judgement: Judgement | None) -> tuple[bool, float]:
     """How good a draft is: approved before not approved, then by score; no score is below every score.
 
-    A draft that was let through unjudged is not approved: *passed* is only a policy there.
+    A draft that was let through unjudged is not approved, and has no score: *passed* is only a policy there.
     """
-    if judgement is None:
+    if judgement is None or judgement.status == "unjudged":
         return False, -1.0
-    approved = judgement.passed and judgement.status == "judged"
-    return approved, -1.0 if judgement.score is None else judgement.score
+    return judgement.passed, -1.0 if judgement.score is None else judgement.score
 
 
 def best(drafts: Iterable[DraftT], judgement_of: Callable[[DraftT], Judgement | None]) -> DraftT:

@@ -40,9 +40,13 @@ Mode: TypeAlias = Literal["edits", "rewrite"]
 class CriticRefiner(Workflow[LoopResult]):
     """Writes a text, has it reviewed, and mends what the review flags and nothing else.
 
-    One iteration is one critique and, where it finds an issue at or above the threshold, one revision; the revision of
-    the last iteration is not reviewed.  The criteria stand from the first round on: later critiques check the earlier
-    issues and what changed, and an issue up to severity 2 that is new then does not keep the loop alive.
+    One iteration is one critique and, where it finds an issue at or above the threshold, one revision.  The criteria
+    stand from the first round on: later critiques check the earlier issues and what changed, and an issue up to
+    severity 2 that is new then does not keep the loop alive.
+
+    The text of the highest score comes back; a text without a score is below all that have one.  So that the revision
+    of the last iteration can be it, it is reviewed as well, by one critique more, where the critic gives scores.  Where
+    no text has a score the latest comes back, reviewed or not.
 
     Args:
         generator: Who writes: an agent, a workflow, a ChatModel, or a function ``(prompt: str) -> str``.
@@ -57,8 +61,10 @@ class CriticRefiner(Workflow[LoopResult]):
         generator_prompt: The system prompt of a generator that is a ChatModel; also the refiner's where that is the
             generator.
         critic_prompt: The system prompt of a critic that is a ChatModel.
-        on_judge_error: When a critique cannot be had: ``"accept"`` (end with the text, unreviewed, as ``judge_error``)
-            or ``"raise"``.
+        judge_final: Whether the last revision is reviewed where the critic gives scores.  False saves that call: the
+            last revision is then returned as the latest, unreviewed, whatever the scores of the texts before it.
+        on_judge_error: When a critique cannot be had: ``"accept"`` (end with the best text, as ``judge_error``) or
+            ``"raise"``.
         on_revision_error: What a model's or provider's error in a revision does: ``"return"`` the best text so far as
             ``revision_error``, or ``"raise"``.
         budget: Instead of the tokens and seconds of *config*; for limits on cost or calls.
@@ -69,6 +75,7 @@ class CriticRefiner(Workflow[LoopResult]):
     """
 
     extra_drafts = 1
+    judges_first = True
 
     def __init__(
         self,
@@ -82,6 +89,7 @@ class CriticRefiner(Workflow[LoopResult]):
         categories: Sequence[str] | None = None,
         generator_prompt: str | None = None,
         critic_prompt: str | None = None,
+        judge_final: bool = True,
         on_judge_error: Literal["accept", "raise"] = "accept",
         on_revision_error: OnRevisionError = "return",
         budget: Budget | None = None,
@@ -107,6 +115,7 @@ class CriticRefiner(Workflow[LoopResult]):
         self.categories = None if categories is None else _texts("categories", categories)
         self.config = config
         self.mode = mode
+        self.judge_final = judge_final
 
     def _result_type(self) -> type[LoopResult]:
         return LoopResult
@@ -133,13 +142,13 @@ class CriticRefiner(Workflow[LoopResult]):
     def _approval(self, trail: Trail) -> StopReason:
         return StopReason.BELOW_THRESHOLD if trail.latest.issues else StopReason.NO_ISSUES
 
+    def _judges_last(self, trail: Trail) -> bool:
+        """Where nothing has a score the latest text is returned anyway, and its critique would decide nothing."""
+        return self.judge_final and any(each.reviewed and each.score is not None for each in trail.attempts)
+
     def _choose(self, trail: Trail) -> Attempt:
-        """The best; a revision that nobody reviewed counts like the text it was made of."""
-        *reviewed, last = trail.attempts
-        if last.reviewed or not reviewed:
-            return best(trail.attempts)
-        chosen = best(reviewed)
-        return last if reviewed[-1].rank >= chosen.rank else chosen
+        is_last_revision = len(trail.attempts) > self.max_iterations
+        return trail.latest if is_last_revision and not self.judge_final else best(trail.attempts)
 
     def _extras(self, trail: Trail, chosen: Attempt) -> dict[str, Any]:
         found = [issue for attempt in trail.attempts for issue in attempt.issues]

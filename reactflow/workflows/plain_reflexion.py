@@ -90,7 +90,8 @@ def _checked(value: Any) -> EvalResult:
     if isinstance(value, bool):
         return EvalResult(value)
     if isinstance(value, Judgement):
-        value = EvalResult(value.passed and value.status == "judged", value.feedback or "", value.score)
+        judged = value.status == "judged"
+        value = EvalResult(value.passed and judged, value.feedback or "", value.score if judged else None)
     if not isinstance(value, EvalResult) or not isinstance(value.passed, bool):
         raise ConfigurationError(f"evaluator_fn returned {value!r:.80}; return EvalResult(passed, detail) or a bool.")
     score: Any = value.score

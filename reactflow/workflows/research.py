@@ -86,7 +86,6 @@ class ResearchReflexion(Workflow[ResearchResult]):
     """
 
     extra_drafts = 1
-    judges_extra = True
 
     def __init__(
         self,

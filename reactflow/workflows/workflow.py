@@ -60,9 +60,9 @@ class Workflow(Doors[ResultT]):
     max_rounds = None  # each role keeps its own; one given to a call holds for all of them
     holds_back = True
     extra_drafts = 0
-    """Drafts beyond *max_iterations*: 1 where an iteration is a judgement and then a revision, which nobody judges."""
-    judges_extra = False
-    """Whether they are judged all the same: where an iteration is a revision and then a judgement of it."""
+    """Drafts beyond *max_iterations*: 1 where the first draft is made before the first revision is counted."""
+    judges_first = False
+    """Whether an iteration is a judgement and then a revision, and not a draft and then its judgement."""
 
     def __init__(
         self,
@@ -96,6 +96,10 @@ class Workflow(Doors[ResultT]):
     async def _judge(self, trail: Trail) -> Judgement:
         """Judge ``trail.latest``."""
         raise NotImplementedError  # abstract
+
+    def _judges_last(self, trail: Trail) -> bool:
+        """Whether the draft just made, which is beyond *max_iterations*, is judged too."""
+        return True
 
     async def _learn(self, trail: Trail) -> None:
         """Do what is to be done after a draft that did not end the run, the last one included."""
@@ -146,10 +150,10 @@ class Workflow(Doors[ResultT]):
             trail.drafted(reply)
             if reply.flaw is not None:
                 return reply.flaw
-            if not self.judges_extra:
-                if number > self.max_iterations:
-                    break
-                trail.enter(number, self.max_iterations)
+            if number > self.max_iterations and not self._judges_last(trail):
+                break
+            if self.judges_first:
+                trail.enter(min(number, self.max_iterations), self.max_iterations)
             trail.judged(await self._judge(trail))
             reason = self._ending(trail)
             if reason is not None:

@@ -5,8 +5,6 @@ import json
 
 import pytest
 import structlog
-from hypothesis import given
-from hypothesis import strategies as st
 
 from reactflow.budget import Budget
 from reactflow.errors import ConfigurationError, ModelBehaviorError, ProviderError, WorkflowError
@@ -100,20 +98,6 @@ async def test_a_score_of_the_critics_own_counts_more_than_its_confidence():
     result = await DrafterCritic(drafts(2), ScriptedChatModel(*said), max_iterations=2, return_best=True).arun("task")
 
     assert (result.text, result.attempts[0].score) == ("draft number 2: xx", 0.1)
-
-
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 99)), min_size=2, max_size=5))
-def test_with_the_best_draft_returned_a_larger_limit_never_returns_a_worse_ranked_answer(verdicts):
-    said = [critique("APPROVED" if passed else "REQUIRED_CHANGES", share / 100) for passed, share in verdicts]
-    ranks = []
-    for limit in range(1, len(said) + 1):
-        workflow = DrafterCritic(
-            drafts(limit), ScriptedChatModel(*said), max_iterations=limit, return_best=True, stop_when_stalled=False
-        )
-        result = workflow.run("task")
-        ranks.append(next(each.rank for each in result.attempts if each.draft == result.text))
-
-    assert ranks == sorted(ranks)
 
 
 async def test_the_returned_text_is_the_draft_of_that_round_and_never_the_critics():

@@ -8,8 +8,6 @@ import threading
 
 import pytest
 import structlog
-from hypothesis import given
-from hypothesis import strategies as st
 
 from reactflow.agent import SimpleReactAgent
 from reactflow.budget import Budget, Price
@@ -597,21 +595,6 @@ async def test_a_first_attempt_that_is_no_whole_answer_comes_back_as_what_it_is(
     result = await Reflexion(actor, never, lessons(0)).arun("Write.")
 
     assert (result.text, result.stop_reason, result.reviewed) == ("I can", stop_reason, False)
-
-
-@given(st.lists(st.one_of(st.none(), st.integers(0, 100), st.just("pass")), min_size=1, max_size=6))
-def test_a_larger_limit_never_returns_a_worse_ranked_answer(verdicts):
-    def check(draft: Draft) -> EvalResult:
-        verdict = verdicts[int(draft.text.split()[1][:-1]) - 1]
-        passed = verdict == "pass"
-        return EvalResult(passed, "no good", None if passed or verdict is None else verdict / 100)
-
-    ranks = []
-    for limit in range(1, len(verdicts) + 1):
-        result = Reflexion(numbered(limit), check, lessons(limit), limit, stop_when_stalled=False).run("Write.")
-        ranks.append(max(each.rank for each in result.attempts if each.draft == result.text))
-
-    assert ranks == sorted(ranks)
 
 
 # ------------------------------------------------------------------------------------------------- later runs

@@ -7,8 +7,6 @@ import threading
 from datetime import date
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from reactflow.agent import SimpleReactAgent
 from reactflow.budget import Budget
@@ -681,23 +679,6 @@ async def test_a_refusal_is_what_it_is(call):
 
     expected = StopReason.REFUSED if call == 1 else StopReason.REVISION_ERROR
     assert (result.stop_reason, result.researched) == (expected, False)
-
-
-@settings(max_examples=30)
-@given(st.lists(st.sampled_from(["cited", "fake too", "uncited"]), min_size=1, max_size=4))
-def test_a_larger_limit_never_returns_a_worse_ranked_answer(kinds):
-    references = {"cited": [PRIZE.url], "fake too": [PRIZE.url, "https://fake.example"], "uncited": []}
-    ranks = []
-    for limit in range(1, len(kinds) + 1):
-        said = [draft("q")]
-        for number, kind in enumerate(kinds[:limit]):
-            revision = final(f"Answer {number}.", f"query {number}", references=references[kind])
-            said += [revision] * (2 if kind == "uncited" else 1)
-        workflow = ResearchReflexion(ScriptedChatModel(*said), finds(PRIZE), limit, stop_when_stalled=False)
-        result = workflow.run(QUESTION)
-        ranks.append(next(each.rank for each in result.attempts if each.draft == result.text))
-
-    assert ranks == sorted(ranks)
 
 
 # --------------------------------------------------------------------------------------------------- as an agent

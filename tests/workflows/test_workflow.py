@@ -124,15 +124,12 @@ def test_a_larger_limit_never_returns_a_worse_ranked_answer(verdicts):
     assert ranks == sorted(ranks)
 
 
-@given(st.lists(st.none() | st.floats(0, 1), min_size=2, max_size=5))
-def test_a_larger_limit_never_returns_a_worse_ranked_answer_in_a_run(values):
-    ranks = []
-    for limit in range(1, len(values) + 1):
-        drafts = ScriptedChatModel(*(f"draft {number}" * number for number in range(1, limit + 1)))
-        result = Writing(drafts, scores(*values), max_iterations=limit, stop_when_stalled=False).run("task")
-        ranks.append(max(each.rank for each in result.attempts if each.draft == result.text))
+async def test_a_draft_that_was_let_through_unjudged_has_no_score_to_rank_by():
+    said = {"a": Judgement(False, "not a", 0.1), "b": Judgement(True, score=0.9, status="unjudged")}
 
-    assert ranks == sorted(ranks)
+    result = await Writing(ScriptedChatModel("a", "b"), lambda draft: said[draft], max_iterations=2).arun("task")
+
+    assert (result.text, result.stop_reason) == ("a", StopReason.JUDGE_ERROR)
 
 
 def test_the_best_of_no_attempts_is_a_mistake():
