@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from reactflow.errors import ConfigurationError, ModelBehaviorError
 from reactflow.frozen import EMPTY, FrozenDict
+from reactflow.judging.asking import ask_in_form
 from reactflow.judging.evidence import gather_evidence
 from reactflow.judging.reply import strip_thinking
 from reactflow.judging.verdict import Verdict, issues_text, read_verdict, read_verdict_fields
@@ -157,7 +158,8 @@ class LLMJudge:
     The model sees neither the agent's system prompt nor the history, gets no tools, and is sent no temperature or
     token limit unless *options* say so.  Question, draft and evidence are data between lines with a random mark, so
     that no text in them can pass for an instruction or for the verdict.  The draft is shown as it would go out, its
-    thinking too; one that is blank, or nothing but thinking, is rejected without a call.
+    thinking too; one that is blank, or nothing but thinking, is rejected without a call.  A server that refuses the
+    schema of the verdict is asked without it, and from then on at once.
 
     Args:
         model: Who judges; another one than the drafter's as a rule, a cheaper one will often do.
@@ -208,7 +210,7 @@ class LLMJudge:
             return Judgement(False, blank_answer_feedback(draft.question))
         request = self._request(draft)
         for attempt in range(self.repairs + 1):
-            response = await ask(self.model, request, role="judge")
+            response = await self._ask(request)
             try:
                 return self._read(response, draft.question)
             except ModelBehaviorError:
@@ -216,6 +218,13 @@ class LLMJudge:
                     raise
             request = _once_more(request, response, draft.question)
         raise AssertionError("the last attempt returns or raises")  # pragma: no cover
+
+    async def _ask(self, request: ChatRequest) -> ChatResponse:
+        return await ask_in_form(
+            self.model,
+            VERDICT_SCHEMA,
+            lambda schema: ask(self.model, request.replace(response_schema=schema), role="judge"),
+        )
 
     def _request(self, draft: Draft) -> ChatRequest:
         """A request on the same run, without tools, history or a stream."""
@@ -229,7 +238,7 @@ class LLMJudge:
         data = "\n\n".join(f"--- {name} {mark} ---\n{words}\n--- {said.end} {mark} ---" for name, words in parts)
         system = SystemMessage(self._instructions(draft.question, mark))
         aside = draft.request.aside(system, UserMessage(data))
-        return aside.replace(response_schema=VERDICT_SCHEMA, options=self.options, stream=False)
+        return aside.replace(options=self.options, stream=False)
 
     def _instructions(self, question: str, mark: str) -> str:
         said = phrases(question)

@@ -40,6 +40,7 @@ _QUOTA: Final = (
     "arrearage",
     "payment required",
 )
+_FORM: Final = ("response_format", "response format", "json_schema", "structured output")
 _TRANSIENT: Final = (
     "overloaded",
     "rate_limit",
@@ -94,6 +95,11 @@ def explain(refusal: Refusal, *, model: str, base_url: str, hide: Callable[[str]
         )
     elif status in (401, 403):
         text = f"The credentials for {where} were refused{quoted}. Check OPENAI_API_KEY or api_key=...."
+    elif status in (400, 422) and any(sign in words for sign in _FORM):
+        text = (
+            f"The form of the reply was refused by {where}{quoted}. "
+            "Pass response_format='json_object' or 'none', which put a wanted schema into words."
+        )
     elif status == 404:
         text = f"There is no {where}{quoted}. Check the model's name and the base URL, which as a rule ends in /v1."
     else:

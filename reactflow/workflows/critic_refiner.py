@@ -130,7 +130,7 @@ class CriticRefiner(Workflow[LoopResult]):
         for note in ("", said.repair):
             asked = f"{prompt}\n\n{note.format(problem=problem)}" if note else prompt
             try:
-                reply = await self.critic.ask(trail.message(asked), trail, schema=REVIEW_SCHEMA)
+                reply = await self.critic.ask_in_form(trail.message(asked), trail, REVIEW_SCHEMA)
                 return self._judgement(trail, read_review(reply, question=trail.task))
             except ModelBehaviorError as error:
                 problem = str(error)

@@ -137,7 +137,7 @@ class DrafterCritic(Workflow[WorkflowResult]):
         for note in ("", said.verdict_repair):
             asked = f"{prompt}\n\n{note.format(problem=problem)}" if note else prompt
             try:
-                reply = await self.critic.ask(trail.message(asked), trail, schema=VERDICT_SCHEMA)
+                reply = await self.critic.ask_in_form(trail.message(asked), trail, VERDICT_SCHEMA)
             except WorkflowError as error:
                 if not isinstance(error.__cause__, (BudgetExceeded, ModelBehaviorError)):
                     raise

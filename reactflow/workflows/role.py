@@ -34,6 +34,7 @@ from reactflow.events import (
     VerdictGiven,
 )
 from reactflow.judge import Draft, Evaluator, check_judgement, gather_evidence
+from reactflow.judging.asking import ask_in_form
 from reactflow.judging.evaluators import as_evaluator
 from reactflow.messages import SystemMessage, UserMessage
 from reactflow.model import ChatModel, acting_as, ask
@@ -86,6 +87,18 @@ class Role:
         for warning in reply.warnings:
             trail.run.warn(f"{self.name}: {warning}")
         return reply
+
+    async def ask_in_form(self, prompt: UserMessage, trail: Trail, schema: Mapping[str, Any]) -> Reply:
+        """As :meth:`ask`; a ChatModel whose server refuses *schema* is asked without it.
+
+        Args:
+            prompt: All it is to know, the form of the reply in words too.
+            trail: The run so far.
+            schema: The JSON Schema that the reply of a ChatModel should satisfy.
+        """
+        if not is_model(self.actor):
+            return await self.ask(prompt, trail)
+        return await ask_in_form(self.actor, schema, lambda schema: self.ask(prompt, trail, schema=schema))
 
     async def _ask(
         self, message: UserMessage, trail: Trail, schema: Mapping[str, Any] | None, drafting: bool, shown: bool

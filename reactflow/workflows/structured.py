@@ -1,7 +1,8 @@
 """Replies of a fixed form: by a schema where the server enforces one, else by a tool call, else in plain JSON.
 
-What a server can do shows when it is asked.  One that refuses a schema or a tool is not asked that way again in the
-same run; and where a reply cannot be read, the next way is tried, three calls at most.
+What a server can do shows when it is asked.  One that refuses a schema is not asked that way again as long as the
+model lives, one that refuses a tool not in the same run; and where a reply cannot be read, the next way is tried, three
+calls at most.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, cast
 
-from reactflow.errors import ModelBehaviorError, ProviderError, WorkflowError
+from reactflow.errors import ModelBehaviorError, WorkflowError
+from reactflow.judging.asking import note_refusal, refuses_form, takes_schemas
 from reactflow.judging.grades import snake
 from reactflow.judging.loose_json import Members, find_objects
 from reactflow.judging.reply import check_length, stands_alone, strip_thinking
@@ -23,8 +25,6 @@ from reactflow.workflows.reply import Reply, read_reply
 from reactflow.workflows.role import Role, is_model, playing, role_failed
 
 _TRIES = 3
-_REFUSALS = frozenset((400, 404, 405, 415, 422, 501))
-"""What a server says of a request that it does not support."""
 
 
 class Way(StrEnum):
@@ -70,7 +70,7 @@ async def ask_for(form: Form, role: Role, prompt: str, trail: Trail, *, repair: 
         WorkflowError: The role failed, or none of its replies could be read.
     """
     ways: list[Way] = trail.notes.setdefault(f"ways of {id(role.actor)}", _ways(role))
-    problem = ""
+    problem, refused = "", False
     for way in (*ways, ways[-1])[:_TRIES]:
         asked = f"{prompt}\n\n{repair.format(problem=problem)}" if problem else prompt
         try:
@@ -84,14 +84,19 @@ async def ask_for(form: Form, role: Role, prompt: str, trail: Trail, *, repair: 
             problem = str(error)
         except WorkflowError as error:
             problem = _passable(error, last=way is ways[-1])
+            refused = refused or (way is Way.SCHEMA and refuses_form(error))
         else:
+            if refused:
+                note_refusal(role.actor)
             ways[:] = ways[ways.index(way) :]
             return replace(reply, value=value)
     raise role_failed(role.name, trail, ModelBehaviorError(f"Its replies could not be read. {problem}".strip()))
 
 
 def _ways(role: Role) -> list[Way]:
-    return [*Way] if is_model(role.actor) else [Way.TEXT]
+    if not is_model(role.actor):
+        return [Way.TEXT]
+    return [*Way] if takes_schemas(role.actor) else [Way.TOOL, Way.TEXT]
 
 
 async def _ask(way: Way, form: Form, role: Role, message: UserMessage, trail: Trail, drafting: bool) -> Reply:
@@ -119,7 +124,7 @@ def _passable(error: WorkflowError, *, last: bool) -> str:
     cause = error.__cause__
     if isinstance(cause, ModelBehaviorError):
         return str(cause)
-    if last or not isinstance(cause, ProviderError) or cause.status not in _REFUSALS:
+    if last or not refuses_form(error):
         raise error
     return ""
 

@@ -68,6 +68,15 @@ async def test_a_server_that_refuses_the_schema_is_offered_a_tool_and_from_then_
     assert [request.messages[-1].text for request in model.seen] == ["Name her."] * 3
 
 
+async def test_a_refusal_of_the_schema_is_remembered_with_the_model_over_runs():
+    model = ScriptedChatModel(refuses(), *[calls("give_name", name="Ada")] * 2)
+
+    await asked(model, new_trail())
+    await asked(model, new_trail())
+
+    assert [request.response_schema for request in model.seen] == [SCHEMA, None, None]
+
+
 async def test_a_server_that_refuses_schema_and_tool_is_asked_in_words():
     model = ScriptedChatModel(refuses(422), refuses(404), f"Sure!\n```json\n{NAMED}\n```")
 
