@@ -20,14 +20,14 @@ from reactflow.workflows.loop_config import LoopConfig, LoopResult
 
 
 def email_writer(customer: Customer, writer: ChatModel, critic: ChatModel, refiner: ChatModel) -> CriticRefiner:
-    """The workflow for one customer: two reviews at most, and only what is at least of medium severity is mended."""
+    """The workflow for one customer: two revisions at most, and only what is at least of medium severity is mended."""
     config = LoopConfig(max_iterations=2, severity_threshold=3)
     return CriticRefiner(writer, critic, refiner, constraints(customer), config, name="customer-email")
 
 
 def write_to(customer: Customer, model: ChatModel | None) -> LoopResult:
     """Write one e-mail, with *model* in all roles, or with scripted roles where it is None."""
-    writer, critic = model or ScriptedChatModel(write), model or ScriptedChatModel(critique, critique)
+    writer, critic = model or ScriptedChatModel(write), model or ScriptedChatModel(*[critique] * 3)
     refiner = model or ScriptedChatModel(mend, mend)
     task = f"Write an e-mail that tells {customer.name} of the new dashboard. Segment: {customer.segment}."
     return email_writer(customer, writer, critic, refiner).run(task)

@@ -16,7 +16,7 @@ def without_the_fixes(request):
 
 
 def run(customer, refiner):
-    writer, critic = ScriptedChatModel(write), ScriptedChatModel(critique, critique)
+    writer, critic = ScriptedChatModel(write), ScriptedChatModel(*[critique] * 3)
     workflow = email_writer(customer, writer, critic, ScriptedChatModel(refiner, refiner))
     return workflow.run(f"Write an e-mail that tells {customer.name} of the news. Segment: {customer.segment}.")
 
