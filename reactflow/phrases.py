@@ -91,6 +91,7 @@ class Phrases:
     check_killed: str
     check_timed_out: str
     no_check_ran: str
+    no_pass_shown: str
     no_output: str
     no_description: str
 
@@ -156,6 +157,10 @@ ENGLISH = Phrases(
     no_check_ran=(
         "The check `{command}` found nothing to run (exit code {code}), so nothing was checked. The end of its output:"
     ),
+    no_pass_shown=(
+        "The check `{command}` ended with exit code 0, but its output does not show that any check passed; the answer "
+        "may have ended it. The end of its output:"
+    ),
     no_output="(no output)",
     no_description="(no description)",
 )
@@ -203,6 +208,7 @@ CHINESE = Phrases(
     check_killed="检查 `{command}` 被信号 {code} 终止。输出的结尾：",
     check_timed_out="检查 `{command}` 在 {seconds} 秒内没有结束。输出的结尾：",
     no_check_ran="检查 `{command}` 没有可运行的内容（退出码 {code}），因此什么都没有检查。输出的结尾：",
+    no_pass_shown=("检查 `{command}` 的退出码为 0，但输出没有表明有任何检查通过；可能是答案中途结束了它。输出的结尾："),
     no_output="（没有输出）",
     no_description="（没有说明）",
 )

@@ -1,7 +1,7 @@
 """Judge a draft by running something on it: a test suite, a compiler, a linter.
 
-This is no sandbox.  What the command runs may do whatever the user may do who runs it; for code that nobody has read
-let the command be one that isolates it (a container, a jail).
+This is no sandbox.  What the command runs may do whatever the user may do who runs it, and code under test can forge
+what a test runner prints; for code that nobody has read let the command be one that isolates it (a container, a jail).
 """
 
 from __future__ import annotations
@@ -46,6 +46,12 @@ INHERITED = frozenset(
 )
 """Variables that a command gets from this process; the others may be secrets."""
 
+RUNNERS: Mapping[str, str] = FrozenDict(
+    pytest=r"\b[1-9]\d* passed\b", unittest=r"(?m)^Ran [1-9]\d* tests?\b[^\0]*^OK\b"
+)
+"""What a test runner prints where tests ran and passed, as regular expressions."""
+
+_QUIETER = re.compile(r"-q+|--quiet")
 _DRAIN_S = 0.5
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
@@ -54,6 +60,9 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 @dataclass(frozen=True, slots=True)
 class CommandEvaluator:
     """Passes a draft if a command ends with exit code 0 on it; else the end of its output is the feedback.
+
+    A program under test can end the test run with exit code 0 before any test ran (``os._exit(0)``).  So of pytest and
+    unittest the output must say as well that tests passed, and of other commands what *pass_pattern* asks.
 
     The command runs in a new temporary directory and in a process group of its own, which is killed when it ends, when
     its time is up and when the run is cancelled, so that nothing it started is left behind.
@@ -68,6 +77,9 @@ class CommandEvaluator:
         code_language: Give the command only the code in this language's fences, where there are any.
         files: Further files by name, such as the tests, put beside the draft's file.
         no_check_codes: Exit codes that mean that nothing was checked (pytest's 5).  They are a rejection with a flag.
+        pass_pattern: A regular expression that the last part of the output must match somewhere for exit code 0 to
+            count.  None: that of :data:`RUNNERS` where the command runs one of them, less quiet than ``-qq``; else
+            nothing is asked.  ``""`` asks nothing at all.
         max_output_chars: Of longer output only the end is fed back, > 0.
 
     Raises:
@@ -83,6 +95,7 @@ class CommandEvaluator:
     code_language: str | None = field(default=None, kw_only=True)
     files: Mapping[str, str] = field(default=EMPTY, kw_only=True, hash=False)
     no_check_codes: Collection[int] = field(default=(5,), kw_only=True)
+    pass_pattern: str | None = field(default=None, kw_only=True)
     max_output_chars: int = field(default=4000, kw_only=True)
     uses_model: ClassVar[bool] = False
 
@@ -92,6 +105,8 @@ class CommandEvaluator:
         object.__setattr__(self, "env", FrozenDict(self.env or {}))
         object.__setattr__(self, "files", FrozenDict(self.files or {}))
         object.__setattr__(self, "no_check_codes", frozenset(self.no_check_codes))
+        if self.pass_pattern is None:
+            object.__setattr__(self, "pass_pattern", _pattern_of(self.command))
 
     async def evaluate(self, draft: Draft) -> Judgement:
         """Run the command on *draft*."""
@@ -156,11 +171,11 @@ class CommandEvaluator:
     def _readable(self, raw: bytes, folder: Path) -> str:
         """The end of the output without colours and without the temporary path, which would differ every time."""
         text = _ESCAPES.sub("", raw.decode("utf-8", "replace").replace("\r\n", "\n"))
-        text = _CONTROLS.sub("", text.replace(f"{folder}{os.sep}", "").replace(str(folder), ".")).strip()
-        return text if len(text) <= self.max_output_chars else "…" + text[len(text) - self.max_output_chars + 1 :]
+        return _CONTROLS.sub("", text.replace(f"{folder}{os.sep}", "").replace(str(folder), ".")).strip()
 
     def _judgement(self, question: str, code: int | None, output: str) -> Judgement:
-        if code == 0 and 0 not in self.no_check_codes:
+        shown = not self.pass_pattern or re.search(self.pass_pattern, output) is not None
+        if code == 0 and 0 not in self.no_check_codes and shown:
             return Judgement(True)
         said = phrases(question)
         flags: tuple[str, ...] = ()
@@ -170,14 +185,28 @@ class CommandEvaluator:
         elif code in self.no_check_codes:
             reason = said.no_check_ran.format(command=self._shown(), code=code)
             flags = ("No check ran, so the draft is not known to be right.",)
+        elif code == 0:
+            reason = said.no_pass_shown.format(command=self._shown())
+            flags = (
+                f"The output has nothing that matches pass_pattern={self.pass_pattern!r}, so no check may have run.",
+            )
         elif code < 0:
             reason = said.check_killed.format(command=self._shown(), code=-code)
         else:
             reason = said.check_failed.format(command=self._shown(), code=code)
-        return Judgement(False, f"{reason}\n\n{output or said.no_output}", flags=flags)
+        limit = self.max_output_chars
+        end = output if len(output) <= limit else "…" + output[len(output) - limit + 1 :]
+        return Judgement(False, f"{reason}\n\n{end or said.no_output}", flags=flags)
 
     def _shown(self) -> str:
         return shorten(shlex.join(part.replace(FILE, self.filename) for part in self.command), 200)
+
+
+def _pattern_of(command: Sequence[str]) -> str:
+    """What the output must show of a test runner in *command*; nothing where it is told to be silent."""
+    parts = [PurePath(part).stem for part in command]
+    quiet = sum(part.count("q") for part in command if _QUIETER.fullmatch(part))
+    return next((RUNNERS[part] for part in parts if part in RUNNERS and (part, quiet > 1) != ("pytest", True)), "")
 
 
 class _Watch(asyncio.SubprocessProtocol):
@@ -229,6 +258,12 @@ def _check(settings: CommandEvaluator) -> None:
     ):
         if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not value > 0:
             raise ConfigurationError(f"CommandEvaluator({name}={value!r}): give a number above 0.")
+    try:
+        re.compile(settings.pass_pattern or "")
+    except (re.error, TypeError) as error:
+        raise ConfigurationError(
+            f"CommandEvaluator(pass_pattern={settings.pass_pattern!r:.80}): give a regular expression ({error})."
+        ) from None
     if settings.input not in ("file", "stdin"):
         raise ConfigurationError(f"CommandEvaluator(input={settings.input!r}): give 'file' or 'stdin'.")
     if settings.input == "stdin" and any(FILE in part for part in command):

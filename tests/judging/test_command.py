@@ -78,6 +78,58 @@ async def test_which_codes_mean_that_nothing_was_checked_can_be_told():
     assert (await script("exit(0)", no_check_codes=[0]).evaluate(draft_of())).passed is False
 
 
+PYTEST = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_default_fixture_loop_scope=function"]
+UNITTEST = [PYTHON, "-m", "unittest", "test_answer"]
+TESTS = "import unittest\nimport answer\n\nclass T(unittest.TestCase):\n    def test_it(self):\n        answer.f()\n"
+
+
+@pytest.mark.parametrize("command", [PYTEST, UNITTEST], ids=["pytest", "unittest"])
+async def test_a_program_that_ends_the_test_run_before_its_tests_does_not_pass(command):
+    evaluator = CommandEvaluator(command, filename="answer.py", files={"test_answer.py": TESTS})
+
+    quits = await evaluator.evaluate(draft_of("import os\nos._exit(0)"))
+    quits_in_the_test = await evaluator.evaluate(draft_of("def f():\n    import os\n    os._exit(0)"))
+    passes = await evaluator.evaluate(draft_of("def f():\n    pass"))
+
+    assert (quits.passed, quits_in_the_test.passed, passes) == (False, False, Judgement(True))
+    assert "ended with exit code 0, but its output does not show that any check passed" in quits.feedback
+    assert quits.flags[0].startswith("The output has nothing that matches pass_pattern=")
+
+
+async def test_tests_that_were_all_skipped_are_no_pass():
+    tests = "import pytest\n\n@pytest.mark.skip\ndef test_it():\n    pass\n"
+
+    assert (await CommandEvaluator(PYTEST, files={"test_answer.py": tests}).evaluate(draft_of())).passed is False
+
+
+@pytest.mark.parametrize(
+    ("command", "asked"),
+    [
+        (["pytest"], True),
+        (["uv", "run", "pytest", "-q", "tests"], True),
+        (["/opt/venv/bin/pytest"], True),
+        (["pytest", "-qq"], False),
+        (["pytest", "-q", "--quiet"], False),
+        (["python", "-m", "unittest", "-q"], True),
+        (["ruff", "check", "pytest_plugin.py"], False),
+    ],
+)
+def test_a_test_runner_that_is_not_told_to_be_silent_must_say_that_tests_passed(command, asked):
+    assert bool(CommandEvaluator(command).pass_pattern) is asked
+
+
+async def test_what_the_output_must_show_can_be_told():
+    assert (await script("print('3 checks ran')", pass_pattern=r"[1-9]\d* checks").evaluate(draft_of())).passed is True
+    assert (await script("print('0 checks ran')", pass_pattern=r"[1-9]\d* checks").evaluate(draft_of())).passed is False
+    assert CommandEvaluator(["pytest"], pass_pattern="").pass_pattern == ""
+
+
+async def test_a_check_that_shows_no_pass_is_told_in_the_language_of_the_question():
+    judgement = await script("print('ok')", pass_pattern="passed").evaluate(draft_of(question="写一个函数"))
+
+    assert judgement.feedback.endswith("可能是答案中途结束了它。输出的结尾：\n\nok")
+
+
 async def test_the_draft_can_go_to_standard_input():
     evaluator = script("import sys; sys.exit(sys.stdin.buffer.read().decode() != '晴 ' * 100_000)", input="stdin")
 
@@ -252,6 +304,8 @@ async def test_a_program_that_is_not_there_is_the_users_mistake():
         ({"timeout_s": True}, "timeout_s=True"),
         ({"timeout_s": float("nan")}, "timeout_s=nan"),
         ({"max_output_chars": 1.5}, "max_output_chars=1.5"),
+        ({"pass_pattern": "("}, "pass_pattern='('"),
+        ({"pass_pattern": 1}, "pass_pattern=1"),
         ({"input": "pipe"}, "input='pipe'"),
         ({"command": ["cat", "{file}"], "input": "stdin"}, "writes no file"),
         ({"filename": "../x"}, "'../x' is not a file name"),

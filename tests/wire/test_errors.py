@@ -45,7 +45,7 @@ def no_waiting(monkeypatch):
         (reply_error(403, "no"), "credentials .* refused", openai.PermissionDeniedError),
         (reply_error(404, "gone"), "There is no model 'm'.*ends in /v1", openai.NotFoundError),
         (reply_error(413, "big"), "conversation is too long", openai.APIStatusError),
-        (reply_error(400, "no json_schema"), "refused .*: no json_schema. Pass response_format", openai.BadRequestError),
+        (reply_error(400, "no json_schema"), "no json_schema. Pass response_format", openai.BadRequestError),
         (reply_error(422, "x"), "failed with status 422", openai.UnprocessableEntityError),
         (reply_error(400, "Please reduce the length of the messages"), "too long", openai.BadRequestError),
         (reply_error(500, "exceeds the available context size"), "too long", openai.InternalServerError),
