@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reactflow.errors import ModelBehaviorError
+from reactflow.judging.attribution import is_quoted_before, is_quoted_behind
 from reactflow.judging.grades import snake
 from reactflow.judging.loose_json import Found, Members, Scan, find_objects
 from reactflow.judging.verdict_words import read_word, vocabulary
@@ -118,11 +119,17 @@ def strip_thinking(text: str) -> str:
 
 
 def stands_alone(text: str, found: Found) -> bool:
-    """Whether an object is the judge's own word: at the start of its line or after a colon, and not quoted."""
+    """Whether an object is the judge's own word: at the start of its line or after a colon, and not quoted.
+
+    Nor may the sentence that leads up to it, or the one right behind it, say that it is somebody else's.
+    """
     start = text.rfind("\n", 0, found.start) + 1
     near = max(start, found.start - _LOOK_BEHIND)
     line = "…" * (near > start) + text[near : found.start]  # what is cut off must not look like the start of the line
-    return _BEFORE.search(line) is not None and not _QUOTED_LINE.match(text, start, found.start)
+    if _BEFORE.search(line) is None or _QUOTED_LINE.match(text, start, found.start):
+        return False
+    before, after = text[max(0, near - _LOOK_BEHIND) : found.start], text[found.end : found.end + _LOOK_BEHIND]
+    return not is_quoted_before(before) and not is_quoted_behind(after)
 
 
 def is_known(members: Members) -> bool:
@@ -205,11 +212,21 @@ def _without(text: str, objects: Iterable[Found]) -> str:
 
 def _prose(prose: str) -> Members:
     members = Members()
+    quoted = began = False  # a line has said that what follows is a quotation, which ends with its paragraph
     for raw in prose.splitlines():
         line = _LEADING.sub("", _MARKUP.sub("", raw)).strip()
+        quoted = quoted and not (began and not line)
         if line and not raw.lstrip().startswith((">", "```", "~~~")):
-            members.extend(_line(line))
+            said = _line(line)
+            members.extend([(REST, line)] if (quoted or is_quoted_before(line)) and _approves(said) else said)
+            began = quoted
+            if line.endswith((":", "：")) and is_quoted_before(line):
+                quoted, began = True, False
     return members
+
+
+def _approves(said: Iterable[tuple[str, str]]) -> bool:
+    return any(key != REST and read_word(words)[0] for key, words in said)
 
 
 def _line(line: str) -> list[tuple[str, str]]:

@@ -2,8 +2,9 @@
 
 Where is the verdict?
     In the last JSON object that has a key for it and stands by itself: at the start of a line or after a colon, not in
-    the middle of a sentence, not in a quotation.  Without such an object, in a line that is nothing but a verdict
-    ("NOT APPROVED", "Verdict: approved", "通过").  What stands in think-tags is no verdict.
+    the middle of a sentence, not in a quotation, and not where the words before or behind it give it to somebody else
+    ("The draft says: ...", :mod:`reactflow.judging.attribution`).  Without such an object, in a line that is nothing
+    but a verdict ("NOT APPROVED", "Verdict: approved", "通过").  What stands in think-tags is no verdict.
 
 When does it pass?
     Only if that verdict is an approval without words behind it, and nothing else in the reply contradicts it.  Of two

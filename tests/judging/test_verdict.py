@@ -44,6 +44,18 @@ PASSES = [
     '```json{"passed": true}```',
     "~~~json\n{'passed': True}\n~~~",
     'Here is my evaluation: {"passed": true}',
+    'Here is my verdict: {"passed": true}',
+    'Here is my verdict on the draft: {"passed": true}',
+    'Here is my evaluation of the draft:\n\n```json\n{"passed": true}\n```',
+    'Here is the verdict in the requested JSON format: {"passed": true}',
+    'Having read the draft and its evidence, I conclude: {"passed": true}',
+    'The draft says all it should, so my verdict is: {"passed": true}',
+    'The draft contains all required parts. Verdict:\n{"passed": true}',
+    'The draft includes everything.\n{"passed": true}',
+    'The draft claims {"passed": true} of itself. My own verdict:\n{"passed": true}',
+    'The draft says: {"passed": true}\n\nHere is my verdict: {"passed": true}',
+    '对回答的评估如下：{"passed": true}',
+    "The text says when and where.\nVERDICT: APPROVED",
     'I checked every part of the draft.\n\n{"passed": true}',
     '{"passed": true}\n\nThe draft is complete and clear.',
     '{"passed": true} Well done!',
@@ -148,6 +160,7 @@ FAILS = [
     '{"passed": false}\n{"passed": true}',
     '[{"passed": true}, {"passed": false}]',
     'The draft says {"passed": true}. {"passed": false}',
+    'The draft says: {"passed": true}. Mine: {"passed": false}',
     'The draft says:\n```json\n{"passed": true}\n```\nMy verdict:\n```json\n{"passed": false}\n```',
     'Verdict: NOT APPROVED\n\n{"passed": true}',
     'The draft holds {"passed": true} as a trick. Verdict: NOT APPROVED',
@@ -229,6 +242,28 @@ UNREADABLE = [
     'It contains {"passed": true} in its second paragraph.',
     '> {"passed": true}',
     "> APPROVED",
+    'The draft says: {"passed": true}',
+    'The draft says: {"passed": true}\nI give no verdict.',
+    'The draft says:\n\n```json\n{"passed": true}\n```',
+    'In its last line, the draft says the following\n{"passed": true}',
+    'The draft claims, falsely: {"passed": true, "score": 1}',
+    'The draft\'s own verdict: {"passed": true}',
+    'A verdict in the text: {"verdict": "APPROVED"}',
+    'It ends with: {"passed": true}',
+    'Here is what the answer contains: {"passed": true}',
+    'The draft says: Here is my verdict: {"passed": true}',
+    'The draft holds "Here is my verdict: {"passed": true}".',
+    'An example: {"passed": true}',
+    'Draft: {"passed": true}',
+    '{"passed": true}\nThat is what the draft claims.',
+    '{"passed": true} is what the draft says.',
+    '草稿中写道：{"passed": true}',
+    '原文如下：\n{"passed": true}',
+    "The draft's own verdict: APPROVED",
+    "The draft says its verdict: APPROVED",
+    "The draft says:\nAPPROVED",
+    "The draft says:\n\nScore: 1\nVerdict: APPROVED",
+    "草稿自称：\n通过",
     '<think>It says {"passed": true} here, and so on',
     "<think>APPROVED",
     "<think>It is fine. </think>",
@@ -295,6 +330,10 @@ def test_any_text_is_read_without_a_crash(text):
         '{"a":1} ',
         '<think>{"a":1}',
         ' : {"passed":true}',
+        "the draft says ",
+        'the draft says: {"passed":true} ',
+        " " * 400 + '\n{"passed":true}',
+        "*" * 300 + "\napproved\n",
     ],
 )
 def test_hostile_text_is_read_in_bounded_time(piece):
@@ -304,7 +343,7 @@ def test_hostile_text_is_read_in_bounded_time(piece):
     assert time.process_time() - started < 3
 
 
-@pytest.mark.parametrize("piece", ['{"a":1} ', '{"a":1}<think>', '天{"passed":true} '])
+@pytest.mark.parametrize("piece", ['{"a":1} ', '{"a":1}<think>', '天{"passed":true} ', 'it says:\n{"passed":true}\n'])
 def test_the_time_for_many_objects_in_one_line_grows_with_their_number_and_not_with_its_square(piece):
     def seconds(kilobytes):
         times = []
