@@ -32,7 +32,7 @@ from reactflow.workflows.reply import Reply
 from reactflow.workflows.review import REVIEW_SCHEMA, fix_line, read_review, to_mend
 from reactflow.workflows.role import as_critic, as_role, evidence, role_failed
 from reactflow.workflows.wording import bulleted, fenced, new_mark, wording
-from reactflow.workflows.workflow import OnRevisionError, Workflow
+from reactflow.workflows.workflow import OnRevisionError, Workflow, of_a_model
 
 Mode: TypeAlias = Literal["edits", "rewrite"]
 
@@ -63,8 +63,8 @@ class CriticRefiner(Workflow[LoopResult]):
         critic_prompt: The system prompt of a critic that is a ChatModel.
         judge_final: Whether the last revision is reviewed where the critic gives scores.  False saves that call: the
             last revision is then returned as the latest, unreviewed, whatever the scores of the texts before it.
-        on_judge_error: When a critique cannot be had: ``"accept"`` (end with the best text, as ``judge_error``) or
-            ``"raise"``.
+        on_judge_error: When a model's critique cannot be had: ``"accept"`` (end with the best text, as
+            ``judge_error``) or ``"raise"``.  What a critic that is a function raises is an error at once.
         on_revision_error: What a model's or provider's error in a revision does: ``"return"`` the best text so far as
             ``revision_error``, or ``"raise"``.
         budget: Instead of the tokens and seconds of *config*; for limits on cost or calls.
@@ -135,6 +135,8 @@ class CriticRefiner(Workflow[LoopResult]):
             except ModelBehaviorError as error:
                 problem = str(error)
             except WorkflowError as error:
+                if not of_a_model(error):
+                    raise
                 return self._unjudged(trail, error)
         cause = ModelBehaviorError(f"Its review could not be read, twice. {problem}")
         return self._unjudged(trail, role_failed(self.critic.name, trail, cause))

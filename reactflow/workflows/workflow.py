@@ -218,7 +218,11 @@ def checked_iterations(value: Any, name: str = "max_iterations") -> int:
     return value
 
 
+_OF_A_MODEL = (BudgetExceeded, ModelBehaviorError, ProviderError)
+
+
 def of_a_model(error: WorkflowError) -> bool:
     """Whether a model or its provider failed, or a role's own limit came; a mistake in a user's own function is never
-    hidden."""
-    return isinstance(error.__cause__, (BudgetExceeded, ModelBehaviorError, ProviderError, WorkflowError))
+    hidden, in a workflow that plays the role either."""
+    cause = error.__cause__
+    return of_a_model(cause) if isinstance(cause, WorkflowError) else isinstance(cause, _OF_A_MODEL)

@@ -15,6 +15,7 @@ from reactflow.judge import Draft
 from reactflow.messages import SystemMessage, Usage, UserMessage
 from reactflow.result import Issue, Judgement, StopReason
 from reactflow.testing import ScriptedChatModel, calls, says
+from reactflow.workflows.best_of_n import BestOfN
 from reactflow.workflows.critic_refiner import CriticRefiner, reflect_with_budget
 from reactflow.workflows.edits import Edit, RefusedEdit
 from reactflow.workflows.loop_config import LoopConfig, LoopResult
@@ -156,7 +157,7 @@ async def test_the_threshold_decides_what_is_sent_to_the_refiner():
         writer = ScriptedChatModel(TEXT, edits(("your plan", "your Pro plan")))
 
         config = LoopConfig(max_iterations=1, severity_threshold=threshold)
-        await refining(writer, ScriptedChatModel(issues), config=config).arun("task")
+        await refining(writer, ScriptedChatModel(issues), config=config, judge_final=False).arun("task")
 
         assert prompt(writer, 2).count("- [severity ") == sent
 
@@ -427,7 +428,7 @@ def test_whatever_the_refiner_writes_only_flagged_words_change(pairs):
     listed += [{"snippet": old, "replacement": new} for old, new in pairs]
     writer = ScriptedChatModel(text, json.dumps({"edits": listed}))
 
-    result = refining(writer, critic, limit=1).run("Write.")
+    result = refining(writer, critic, limit=1, judge_final=False).run("Write.")
 
     assert result.text.startswith("head ")
     assert result.text.endswith(" tail")
@@ -589,6 +590,24 @@ async def test_a_critic_that_fails_does_not_lose_the_text():
 
     assert (result.text, result.stop_reason) == (TEXT, StopReason.JUDGE_ERROR)
     assert "ProviderError: down" in result.warnings[0]
+
+
+async def test_a_mistake_in_a_critic_that_is_a_function_is_an_error_at_once():
+    def critic(prompt):
+        return json.dumps({"issues": None + 1})
+
+    with pytest.raises(WorkflowError, match="critic failed in iteration 1: TypeError") as caught:
+        await refining(ScriptedChatModel(TEXT), critic).arun("Write.")
+
+    assert (caught.value.role, caught.value.iteration, caught.value.partial.text) == ("critic", 1, TEXT)
+
+
+async def test_a_mistake_in_a_workflow_that_reviews_is_an_error_too():
+    def drafter(prompt):
+        raise KeyError("price")
+
+    with pytest.raises(WorkflowError, match="critic failed in iteration 1: WorkflowError: .*KeyError"):
+        await refining(ScriptedChatModel(TEXT), BestOfN(drafter, lambda draft: True, 1)).arun("Write.")
 
 
 async def test_a_critic_that_fails_can_be_an_error_with_the_text_in_it():
