@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from reactflow.budget import Budget
+from reactflow.errors import WorkflowError
 from reactflow.judging.evaluators import as_evaluator
 from reactflow.result import Judgement, StopReason
 from reactflow.workflows.attempt import Trail, WorkflowResult
 from reactflow.workflows.reply import Reply
-from reactflow.workflows.role import as_role, evaluate, playing
-from reactflow.workflows.workflow import Workflow, checked_iterations
+from reactflow.workflows.role import as_role, hear
+from reactflow.workflows.workflow import Workflow, checked_iterations, of_a_model
 
 
 class BestOfN(Workflow[WorkflowResult]):
     """Makes *n* drafts of one task, each without knowing the others, and returns the one the judge ranks highest.
+
+    Once a draft is judged no model's failure loses it: a later draft that cannot be made ends the run as
+    ``revision_error``, one that cannot be judged stays unjudged.
 
     Args:
         drafter: Who drafts: an agent, a workflow, a ChatModel, or a function ``(prompt: str) -> str``.
@@ -31,7 +35,8 @@ class BestOfN(Workflow[WorkflowResult]):
     def __init__(
         self, drafter: Any, judge: Any, n: int = 4, *, budget: Budget | None = None, name: str = "best-of-n"
     ) -> None:
-        super().__init__(name=name, max_iterations=checked_iterations(n, "n"), budget=budget)
+        drafts = checked_iterations(n, "n")
+        super().__init__(name=name, max_iterations=drafts, budget=budget, on_revision_error="return")
         self.drafter = as_role(drafter, "drafter")
         self.judge = as_evaluator(judge)
 
@@ -39,8 +44,13 @@ class BestOfN(Workflow[WorkflowResult]):
         return await self.drafter.ask(trail.question, trail, drafting=True)
 
     async def _judge(self, trail: Trail) -> Judgement:
-        with playing("judge", trail):
-            return await trail.run.meter.cut(evaluate(self.judge, trail), recovers=True)
+        try:
+            return await hear(self.judge, trail, role="judge", what="Draft")
+        except WorkflowError as error:
+            if not of_a_model(error) or not any(attempt.reviewed for attempt in trail.attempts):
+                raise
+            trail.run.warn(f"Draft {trail.number} could not be judged: {error}")
+            return Judgement(False, status="unjudged")
 
     def _ending(self, trail: Trail) -> StopReason | None:
         """Only the last draft ends the run: one that passed may be followed by a better one."""

@@ -249,6 +249,20 @@ async def evaluate(evaluator: Evaluator, trail: Trail) -> Judgement:
     return check_judgement(await evaluator.evaluate(draft), evaluator, question=trail.task)
 
 
+async def hear(evaluator: Evaluator, trail: Trail, *, role: str, what: str) -> Judgement:
+    """What *evaluator*, in the part of *role*, says of the newest draft; what was odd about it is a warning on *what*.
+
+    Raises:
+        BudgetExceeded: A limit of the run came first.
+        WorkflowError: It failed.
+    """
+    with playing(role, trail):
+        judgement = await trail.run.meter.cut(evaluate(evaluator, trail), recovers=True)
+    for flag in judgement.flags:
+        trail.run.warn(f"{what} {trail.number}: {flag}")
+    return judgement
+
+
 def evidence(trail: Trail) -> str:
     """The tool calls that an agent made for the newest draft, and their results; empty where there were none."""
     return "" if trail.reply is None else gather_evidence(trail.reply.messages, question=trail.task)

@@ -606,7 +606,7 @@ async def test_a_mistake_in_a_workflow_that_reviews_is_an_error_too():
     def drafter(prompt):
         raise KeyError("price")
 
-    with pytest.raises(WorkflowError, match="critic failed in iteration 1: WorkflowError: .*KeyError"):
+    with pytest.raises(WorkflowError, match=r"critic failed in iteration 1: WorkflowError: .*KeyError"):
         await refining(ScriptedChatModel(TEXT), BestOfN(drafter, lambda draft: True, 1)).arun("Write.")
 
 

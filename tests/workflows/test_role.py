@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from reactflow.advisors.safe_guard import SafeGuardAdvisor
 from reactflow.agent import SimpleReactAgent
 from reactflow.budget import Budget
-from reactflow.errors import BudgetExceeded, ConfigurationError, ModelBehaviorError, WorkflowError
+from reactflow.errors import BudgetExceeded, ConfigurationError, ModelBehaviorError, ProviderError, WorkflowError
 from reactflow.events import (
     DraftReady,
     ModelStarted,
@@ -538,6 +538,34 @@ async def test_a_model_can_be_the_judge_of_n_drafts():
     result = await BestOfN(ScriptedChatModel("a", "b"), judge, 2).arun("task")
 
     assert (result.text, sorted(result.usage_by_role)) == ("b", ["drafter", "judge"])
+
+
+async def test_a_drafter_that_fails_later_on_does_not_lose_an_approved_draft():
+    drafter = ScriptedChatModel("a", ProviderError("HTTP 500", status=500))
+
+    result = await BestOfN(drafter, lambda draft: True, 3).arun("task")
+
+    assert (result.text, result.approved, result.stop_reason) == ("a", True, StopReason.REVISION_ERROR)
+    assert "HTTP 500" in result.warnings[0]
+
+
+async def test_a_judge_that_fails_later_on_leaves_that_draft_unjudged_and_the_others_in_the_race():
+    passes = '{"passed": true, "score": 0.5}'
+    judge = ScriptedChatModel(passes, ProviderError("HTTP 500", status=500), passes.replace("0.5", "0.7"))
+
+    result = await BestOfN(ScriptedChatModel("a", "b", "c"), judge, 3).arun("task")
+
+    assert (result.text, result.stop_reason) == ("c", StopReason.APPROVED)
+    assert [attempt.reviewed for attempt in result.attempts] == [True, False, True]
+    assert result.warnings[0].startswith("Draft 2 could not be judged: The judge failed in iteration 2")
+
+
+async def test_what_is_odd_about_a_verdict_on_one_of_n_drafts_is_a_warning():
+    judge = ScriptedChatModel('{"passed": false}')
+
+    result = await BestOfN(ScriptedChatModel("a"), judge, 1).arun("task")
+
+    assert result.warnings == ("Draft 1: The judge rejected the draft without saying why.",)
 
 
 async def test_a_judge_of_n_drafts_that_fails_is_named():
