@@ -76,11 +76,10 @@ class Episode:
         """The lessons that promise most for the task, at most ``max_lessons``, oldest first.
 
         Raises:
-            StoreError: The store cannot be read.
+            StoreError: The store cannot be read; then ``shown`` is what this run learnt.
         """
-        own = {each.advice for each in self.learnt}
-        self.shown = picked(await self.known(), self.task, self.memory.max_lessons, own)
-        return self.shown
+        self._show(self.learnt)
+        return self._show(await self.known())
 
     async def known(self) -> tuple[Lesson, ...]:
         """All lessons of the family, oldest first, and what this run learnt, where the store could not take it.
@@ -124,6 +123,11 @@ class Episode:
         if any(each.advice in old for each in self.learnt):
             self.learnt = _replaced(self.learnt, old, new)
         await self._store.change(self.family, partial(_replaced, old=old, new=new))
+
+    def _show(self, lessons: Sequence[Lesson]) -> tuple[Lesson, ...]:
+        own = {each.advice for each in self.learnt}
+        self.shown = picked(lessons, self.task, self.memory.max_lessons, own)
+        return self.shown
 
     def _cut_to_size(self, lesson: Lesson) -> Lesson:
         limit, max_evidence = self.memory.max_advice_chars, self.memory.max_evidence_chars

@@ -53,7 +53,8 @@ class Reflexion(Workflow[ReflexionResult]):
 
     An attempt is made from the task and the lessons, not from the transcript of earlier ones.  After each that failed
     the reflector, which sees the attempt and the evaluator's own words, writes one short lesson; after the last one
-    too, for it comes back with the best attempt, and is there for a later run where the memory has a store.
+    too, for it comes back with the best attempt, and is there for a later run where the memory has a store.  A store
+    that fails once there is an attempt costs the lessons of other runs, with a warning, and never the attempt.
 
     The evaluator is the ceiling of it all.  Prefer one that checks (a test run, a schema, a function) to one that has
     an opinion, and never let it be the actor.  Where nothing was checked, nothing has passed.
@@ -139,7 +140,7 @@ class Reflexion(Workflow[ReflexionResult]):
         work = self._work(trail)
         if work.failed:
             return StopReason.REVISION_ERROR
-        lessons = await work.episode.recall()
+        lessons = await self._recalled(trail)
         last = trail.latest if trail.attempts and self.show_last_attempt else None
         prompt = actor_prompt(trail.task, lessons, last, self.max_detail_chars)
         return await self.actor.ask(trail.message(prompt), trail, drafting=True)
@@ -193,7 +194,11 @@ class Reflexion(Workflow[ReflexionResult]):
     async def _condense(self, trail: Trail) -> None:
         """Have the lessons put together where they have become many; a summary that fails changes nothing."""
         episode, limit = self._work(trail).episode, self.memory.max_lessons
-        lessons = await episode.known()
+        try:
+            lessons = await episode.known()
+        except StoreError as error:
+            trail.run.warn(f"The lessons could not be put together: {error}")
+            return
         if self.summariser is None or len(lessons) < 2 * limit:
             return
         prompt = summary_prompt(trail.task, lessons, limit, self.memory.max_advice_chars)
@@ -211,6 +216,17 @@ class Reflexion(Workflow[ReflexionResult]):
         if reply.flaw is not None:
             raise role_failed(role.name, trail, ModelBehaviorError(f"It gave no whole answer ({reply.flaw})."))
         return reply.value
+
+    async def _recalled(self, trail: Trail) -> tuple[Lesson, ...]:
+        """The lessons for the next attempt.  A store that cannot be read is an error only before the first one."""
+        episode = self._work(trail).episode
+        try:
+            return await episode.recall()
+        except StoreError as error:
+            if not trail.attempts:
+                raise
+            trail.run.warn(f"The lessons of other runs could not be read: {error}")
+            return episode.shown
 
     async def _noting(self, trail: Trail, keeping: Awaitable[object]) -> None:
         """Await what writes to the store; a lesson that cannot be kept is no reason to lose an answer."""

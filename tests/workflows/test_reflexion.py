@@ -689,13 +689,27 @@ async def test_a_store_that_cannot_be_written_costs_no_answer_and_no_lesson_of_t
     assert result.warnings == ("The lessons could not be kept for later runs: the disk is full",)
 
 
-async def test_a_store_that_cannot_be_read_is_an_error_with_the_attempt_in_it():
+async def test_a_store_that_cannot_be_read_any_more_costs_the_lessons_of_other_runs_only():
     memory = EpisodicMemory(store=Broken(reads=False))
+    actor = numbered(3)
 
-    with pytest.raises(StoreError, match="gone") as caught:
-        await Reflexion(numbered(1), never, lessons(1), memory=memory).arun("Write.")
+    result = await Reflexion(actor, wants("attempt 3: xxx"), lessons(2), 3, memory, summariser=lambda asked: "").arun(
+        "?"
+    )
 
-    assert caught.value.partial.text == "attempt 1: x"
+    assert (result.text, result.approved) == ("attempt 3: xxx", True)
+    assert section("lessons", prompt(actor, 3)) == "1. aaaaaaaaa is the way.\n2. bbbbbbbbb is the way."
+    assert "The lessons of other runs could not be read: gone" in result.warnings
+    assert "The lessons could not be put together: gone" in result.warnings
+
+
+async def test_a_store_that_cannot_be_read_before_the_first_attempt_is_an_error():
+    class Gone(InMemoryLessons):
+        async def read(self, family):
+            raise StoreError("gone")
+
+    with pytest.raises(StoreError, match="gone"):
+        await Reflexion(numbered(0), never, lessons(0), memory=EpisodicMemory(store=Gone())).arun("Write.")
 
 
 async def test_runs_at_the_same_time_share_a_memory_and_lose_nothing(tmp_path):
