@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_origin, get_type_hints
 
-from reactflow.errors import ConfigurationError
+from reactflow.errors import ConfigurationError, ModelBehaviorError, ProviderError
 from reactflow.judge import Draft, Evaluator, LLMJudge, check_judgement
 from reactflow.judging.command import CommandEvaluator
 from reactflow.judging.schema import SchemaEvaluator
@@ -132,7 +132,8 @@ class EvaluatorList:
     """Several evaluators as one: a draft passes if all of them pass it.
 
     Those that ask no model come first, and where one of them rejects the draft no model is asked.  All of a group are
-    heard, so that one revision can mend everything.  Score and confidence are the lowest that was given.
+    heard, so that one revision can mend everything.  Score and confidence are the lowest that was given.  A rejection
+    is one whatever the others say: beside it, one that could not judge, or whose model failed, changes nothing.
 
     Args:
         evaluators: At least one of what :func:`as_evaluator` takes; lists in it are flattened.
@@ -157,25 +158,45 @@ class EvaluatorList:
         return any(_uses_model(each) for each in self.evaluators)
 
     async def evaluate(self, draft: Draft) -> Judgement:
-        """Ask them one after the other."""
+        """Ask them one after the other.
+
+        Raises:
+            ModelBehaviorError: A model gave no verdict that can be read, and nobody rejected the draft.
+            ProviderError: A model's service failed, and nobody rejected the draft.
+        """
         judgements: list[Judgement] = []
+        failed: list[Exception] = []
         for group in (False, True):
             for each in self.evaluators:
-                if _uses_model(each) is group:
-                    judgement = check_judgement(await each.evaluate(draft), each, question=draft.question)
-                    judgements.append(judgement)
-            if not all(judgement.passed for judgement in judgements):
+                if _uses_model(each) is not group:
+                    continue
+                try:
+                    judgements.append(check_judgement(await each.evaluate(draft), each, question=draft.question))
+                except (ModelBehaviorError, ProviderError) as error:
+                    failed.append(error)
+            if failed or not all(judgement.passed for judgement in judgements):
                 break
-        return judgements[0] if len(judgements) == 1 else _combined(judgements)
+        if failed and not any(map(_rejects, judgements)):
+            raise failed[0]
+        flags = tuple(f"One of the evaluators failed: {error}" for error in failed)
+        judgement = judgements[0] if len(judgements) == 1 else _combined(judgements)
+        return replace(judgement, flags=judgement.flags + flags) if flags else judgement
 
 
 def _uses_model(evaluator: Evaluator) -> bool:
     return bool(getattr(evaluator, "uses_model", False))
 
 
+def _rejects(judgement: Judgement) -> bool:
+    """Whether it is a verdict against the draft, and not only what stands for one."""
+    return judgement.status == "judged" and not judgement.passed
+
+
 def _combined(judgements: list[Judgement]) -> Judgement:
     passed = all(judgement.passed for judgement in judgements)
-    heard = [judgement for judgement in judgements if passed or not judgement.passed]
+    rejections = list(filter(_rejects, judgements))
+    heard = rejections or [judgement for judgement in judgements if passed or not judgement.passed]
+    unjudged = not rejections and any(each.status == "unjudged" for each in judgements)
     feedback = dict.fromkeys(judgement.feedback for judgement in heard if judgement.feedback)
     return replace(
         judgements[0],
@@ -184,6 +205,6 @@ def _combined(judgements: list[Judgement]) -> Judgement:
         score=min((each.score for each in judgements if each.score is not None), default=None),
         confidence=min((each.confidence for each in judgements if each.confidence is not None), default=None),
         issues=tuple(issue for each in judgements for issue in each.issues),
-        status="unjudged" if any(each.status == "unjudged" for each in judgements) else "judged",
+        status="unjudged" if unjudged else "judged",
         flags=tuple(dict.fromkeys(flag for each in judgements for flag in each.flags)),
     )

@@ -240,7 +240,45 @@ async def test_the_lowest_score_and_confidence_count_and_nothing_is_lost():
         ]
     )
 
-    assert judgement == Judgement(False, "bad", 0.4, 0.5, (Issue("a"), Issue("b")), "unjudged", ("x", "y"))
+    assert judgement == Judgement(False, "bad", 0.4, 0.5, (Issue("a"), Issue("b")), "judged", ("x", "y"))
+
+
+@pytest.mark.parametrize(
+    ("others", "status"),
+    [
+        ([Judgement(True), Judgement(True, status="unjudged")], "unjudged"),
+        ([Judgement(False, status="unjudged"), Judgement(True)], "unjudged"),
+        ([Judgement(False, "no"), Judgement(True, status="unjudged")], "judged"),
+        ([Judgement(False, "so", status="unjudged"), Judgement(False, "no")], "judged"),
+    ],
+)
+async def test_a_rejection_is_one_beside_an_evaluator_that_could_not_judge(others, status):
+    judgement = await judged([Gives(each) for each in others])
+
+    assert (judgement.passed, judgement.status) == (
+        False if status == "judged" else all(o.passed for o in others),
+        status,
+    )
+    assert judgement.feedback == ("no" if status == "judged" else None)
+
+
+class Fails:
+    uses_model = True
+
+    async def evaluate(self, draft):
+        raise ProviderError("HTTP 500")
+
+
+@pytest.mark.parametrize("order", [1, -1])
+async def test_a_rejection_is_one_beside_an_evaluator_whose_model_failed(order):
+    judgement = await judged([Gives(Judgement(False, "no"), uses_model=True), Fails()][::order])
+
+    assert judgement == Judgement(False, "no", flags=("One of the evaluators failed: HTTP 500",))
+
+
+async def test_a_model_that_failed_is_an_error_where_nobody_rejected_the_draft():
+    with pytest.raises(ProviderError, match="HTTP 500"):
+        await judged([Gives(True), Fails(), Gives(True, uses_model=True)])
 
 
 async def test_praise_is_kept_where_all_pass():
