@@ -17,8 +17,8 @@ from reactflow.judging.asking import ask_in_form
 from reactflow.judging.evidence import gather_evidence
 from reactflow.judging.reply import strip_thinking
 from reactflow.judging.verdict import Verdict, issues_text, read_verdict, read_verdict_fields
-from reactflow.messages import SystemMessage, UserMessage
-from reactflow.model import ChatModel, ChatRequest, ChatResponse, ask, cut_short
+from reactflow.messages import AssistantMessage, SystemMessage, UserMessage
+from reactflow.model import CUT_SHORT, ChatModel, ChatRequest, ChatResponse, acting_as, ask, cut_short
 from reactflow.phrases import blank_answer_feedback, generic_feedback, phrases, shorten, shorten_middle
 from reactflow.result import EvalResult, Issue, Judgement, StopReason
 
@@ -151,6 +151,15 @@ def _name_of(evaluator: object) -> str:
     return name if isinstance(name, str) else type(evaluator).__name__
 
 
+@runtime_checkable
+class CanAnswer(Protocol):
+    """An agent or a workflow, as far as a judge needs to know it."""
+
+    async def arun(self, question: str, /) -> Any:
+        """Answer *question*; the ``text`` of what comes back is the answer."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class LLMJudge:
     """Lets a model judge the draft, with its evidence, by criteria.
@@ -162,19 +171,20 @@ class LLMJudge:
     schema of the verdict is asked without it, and from then on at once.
 
     Args:
-        model: Who judges; another one than the drafter's as a rule, a cheaper one will often do.
+        model: Who judges; another one than the drafter's as a rule, a cheaper one will often do.  An agent or a
+            workflow can judge too, with its own tools and system prompt: it gets all of it as one message.
         criteria: What a draft must meet, as one text or a list; complete, clear, reliable and ready to hand over
             where it is None.
         prompt: Replaces the opening instructions; ``{criteria}`` in it stands for the criteria.  What says that the
             rest is data, and which format is wanted, is always added.
-        options: Model options such as ``temperature``.
+        options: Model options such as ``temperature``; an agent has its own.
         max_feedback_chars: Feedback is cut at this length, with an ellipsis, > 0.
         max_evidence_chars: Of longer evidence only the end is shown, > 0.
         max_draft_chars: A longer question or draft loses its middle, visibly, > 0.
         repairs: How often a reply that cannot be read is asked for once more, >= 0.
     """
 
-    model: ChatModel
+    model: ChatModel | CanAnswer
     criteria: str | Sequence[str] | None = field(default=None, kw_only=True)
     prompt: str | None = field(default=None, kw_only=True)
     options: Mapping[str, Any] = field(default=EMPTY, kw_only=True, hash=False)
@@ -185,8 +195,14 @@ class LLMJudge:
     uses_model: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if isinstance(self.model, type) or not isinstance(self.model, ChatModel):
-            raise ConfigurationError(f"LLMJudge needs a chat model, not {self.model!r:.80}; give LLMJudge(model).")
+        if isinstance(self.model, type) or not isinstance(self.model, (ChatModel, CanAnswer)):
+            raise ConfigurationError(
+                f"LLMJudge needs a chat model or an agent, not {self.model!r:.80}; give LLMJudge(model)."
+            )
+        if self.options and not isinstance(self.model, ChatModel):
+            raise ConfigurationError(
+                "LLMJudge(options=...) cannot set the options of an agent; set them where it is made."
+            )
         for name, least in (
             ("max_feedback_chars", 1),
             ("max_evidence_chars", 1),
@@ -220,10 +236,11 @@ class LLMJudge:
         raise AssertionError("the last attempt returns or raises")  # pragma: no cover
 
     async def _ask(self, request: ChatRequest) -> ChatResponse:
+        model = self.model
+        if not isinstance(model, ChatModel):
+            return await _ask_agent(model, request)
         return await ask_in_form(
-            self.model,
-            VERDICT_SCHEMA,
-            lambda schema: ask(self.model, request.replace(response_schema=schema), role="judge"),
+            model, VERDICT_SCHEMA, lambda schema: ask(model, request.replace(response_schema=schema), role="judge")
         )
 
     def _request(self, draft: Draft) -> ChatRequest:
@@ -257,7 +274,7 @@ class LLMJudge:
         reason = cut_short(response)
         if reason is not None:
             raise ModelBehaviorError(
-                f"Judge {self.model.name!r} gave no whole verdict: its reply ended with "
+                f"Judge {getattr(self.model, 'name', self.model)!r:.80} gave no whole verdict: its reply ended with "
                 f"finish_reason={response.finish_reason!r} ({reason.value})."
             )
         judgement = read_verdict(response.text, question=question)
@@ -273,6 +290,18 @@ def _checked_criteria(criteria: object) -> str | tuple[str, ...] | None:
     if not listed or not all(isinstance(each, str) and each.strip() for each in listed):
         raise ConfigurationError(f"LLMJudge(criteria={criteria!r:.80}): give a text, or a list of at least one text.")
     return listed
+
+
+async def _ask_agent(agent: CanAnswer, request: ChatRequest) -> ChatResponse:
+    """Ask somebody who takes one message; what it uses counts as the judge's."""
+    before = acting_as.set("judge")
+    try:
+        result = await agent.arun("\n\n".join(message.text for message in request.messages))
+    finally:
+        acting_as.reset(before)
+    ended = getattr(result, "stop_reason", None)
+    finish = next((finish for finish, reason in CUT_SHORT.items() if reason is ended), None)
+    return ChatResponse(AssistantMessage(str(getattr(result, "text", result))), finish_reason=finish)
 
 
 def _end_of(text: str, max_chars: int) -> str:

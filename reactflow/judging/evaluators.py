@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_origin, get_type_hints
 
 from reactflow.errors import ConfigurationError, ModelBehaviorError, ProviderError
-from reactflow.judge import Draft, Evaluator, LLMJudge, check_judgement
+from reactflow.judge import CanAnswer, Draft, Evaluator, LLMJudge, check_judgement
 from reactflow.judging.command import CommandEvaluator
 from reactflow.judging.schema import SchemaEvaluator
 from reactflow.model import ChatModel
@@ -29,7 +29,7 @@ def as_evaluator(value: Any) -> Evaluator:
     """Make an evaluator of *value*.
 
     * an :class:`~reactflow.judge.Evaluator` is one already
-    * a chat model becomes an :class:`~reactflow.judge.LLMJudge`
+    * a chat model, an agent or a workflow becomes an :class:`~reactflow.judge.LLMJudge`
     * a list or tuple becomes an :class:`EvaluatorList`
     * a JSON Schema (a dict) or a type that pydantic knows becomes a :class:`SchemaEvaluator`
     * a function becomes a :class:`FunctionEvaluator`
@@ -37,11 +37,11 @@ def as_evaluator(value: Any) -> Evaluator:
     Raises:
         ConfigurationError: It is none of these.
     """
-    if isinstance(value, type) and (hasattr(value, "evaluate") or hasattr(value, "complete")):
+    if isinstance(value, type) and any(hasattr(value, name) for name in ("evaluate", "complete", "arun")):
         raise ConfigurationError(f"{value!r} is a class; give an instance, {value.__name__}(...).")
     if callable(getattr(value, "evaluate", None)):
         return cast(Evaluator, value)
-    if isinstance(value, ChatModel):
+    if isinstance(value, (ChatModel, CanAnswer)):
         return LLMJudge(value)
     if isinstance(value, (list, tuple)):
         return EvaluatorList(value)
@@ -50,8 +50,8 @@ def as_evaluator(value: Any) -> Evaluator:
     if callable(value):
         return FunctionEvaluator(value)
     raise ConfigurationError(
-        f"{value!r:.80} judges nothing; give an object with async evaluate(draft), a chat model, a function, "
-        "a JSON Schema, a type, or a list of these."
+        f"{value!r:.80} judges nothing; give an object with async evaluate(draft), a chat model, an agent, "
+        "a function, a JSON Schema, a type, or a list of these."
     )
 
 

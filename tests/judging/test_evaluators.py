@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from reactflow.agent import SimpleReactAgent
 from reactflow.errors import ConfigurationError, ProviderError
 from reactflow.judge import Draft, Evaluator, LLMJudge
 from reactflow.judging.evaluators import EvaluatorList, FunctionEvaluator, SchemaEvaluator, as_evaluator
@@ -274,6 +275,11 @@ async def test_a_rejection_is_one_beside_an_evaluator_whose_model_failed(order):
     judgement = await judged([Gives(Judgement(False, "no"), uses_model=True), Fails()][::order])
 
     assert judgement == Judgement(False, "no", flags=("One of the evaluators failed: HTTP 500",))
+
+
+def test_a_class_of_agents_is_none():
+    with pytest.raises(ConfigurationError, match="is a class; give an instance"):
+        as_evaluator(SimpleReactAgent)
 
 
 async def test_a_model_that_failed_is_an_error_where_nobody_rejected_the_draft():
