@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from reactflow.workflows.sources import Catalogue, Source
+from reactflow.workflows.sources import Catalogue, Source, address
 
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
 _TARGET = r"\((?P<{}>https?://[^\s()]*(?:\([^\s()]*\)[^\s()]*)*)\)"
@@ -84,9 +84,24 @@ def check_citations(answer: str, references: Iterable[str], catalogue: Catalogue
 
 
 def unknown_addresses(answer: str, known: str, catalogue: Catalogue) -> tuple[str, ...]:
-    """Addresses in *answer* that are no source's and stand nowhere in *known*, such as the task and the evidence."""
+    """Addresses in *answer* that are no source's and stand nowhere in *known*, such as the task and the evidence.
+
+    The beginning of an address that is known is another one.
+    """
+    standing = {address(each) for url in _ADDRESS.findall(known) for each in _readings(url)}
     found = dict.fromkeys(url.rstrip(_END) for url in _ADDRESS.findall(answer))
-    return tuple(url for url in found if catalogue.number(url) is None and url not in known)
+    return tuple(
+        url for url in found if not any(catalogue.number(each) or address(each) in standing for each in _readings(url))
+    )
+
+
+def _readings(url: str) -> tuple[str, ...]:
+    """*url* without the marks of the sentence behind it, and without words of another script that follow it at once.
+
+    What is cut off behind a slash or the like is a part of the address.
+    """
+    whole, plain = url.rstrip(_END), "".join(takewhile(str.isascii, url))
+    return (whole, plain.rstrip(_END)) if plain[-1:].isalnum() else (whole,)
 
 
 def _rewritten(
@@ -174,7 +189,7 @@ def _entry(text: str, catalogue: Catalogue) -> _Entry:
 def _number(text: str, catalogue: Catalogue) -> int | None:
     """The source whose address is *text* or stands in it; words of other scripts may follow it without a space."""
     found = _ADDRESS.findall(text)
-    for candidate in (text, *found, *("".join(takewhile(str.isascii, each)) for each in found)):
+    for candidate in (text, *found, *(reading for each in found for reading in _readings(each))):
         for end in range(len(candidate), 0, -1):
             if (number := catalogue.number(candidate[:end])) is not None:
                 return number

@@ -191,3 +191,34 @@ def test_an_address_that_stands_in_the_task_or_in_a_source_is_no_strange_one():
     text = f"See {URLS[0]}, https://api.x.com/v1. And ({FAKE})."
 
     assert unknown_addresses(text, "the API is at https://api.x.com/v1", catalogue()) == (FAKE,)
+
+
+@pytest.mark.parametrize(
+    ("written", "strange"),
+    [
+        ("https://docs.org/api/v1/users", ()),
+        ("https://docs.org/api/v1/users.", ()),
+        ("http://www.docs.org/api/v1/users/", ()),
+        ("https://docs.org/api/v1", ("https://docs.org/api/v1",)),
+        ("https://docs.org/", ("https://docs.org/",)),
+        ("https://docs.org/api/v1/users/7", ("https://docs.org/api/v1/users/7",)),
+        ("https://b.or", ("https://b.or",)),
+        ("https://zh.org/wiki/北京", ()),
+        ("https://zh.org/wiki/", ("https://zh.org/wiki/",)),
+        ("https://a.com/x", ()),
+        ("https://a.com/x很好", ()),
+    ],
+)
+def test_the_beginning_of_a_known_address_is_another_address(written, strange):
+    known = "See (https://docs.org/api/v1/users), https://zh.org/wiki/北京 and https://a.com/x是好的。"
+
+    assert unknown_addresses(f"It is at {written}", known, catalogue()) == strange
+
+
+@pytest.mark.parametrize(
+    "reference", ["https://a.org/pag", "https://a.org", "https://a.org/page/more", "https://a.org/page/北京"]
+)
+def test_the_beginning_of_the_address_of_a_source_is_no_reference_to_it(reference):
+    cited = checked("Something.", reference)
+
+    assert (names(cited), cited.removed) == ("", (reference,))
