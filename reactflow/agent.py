@@ -23,7 +23,7 @@ from reactflow.frozen import EMPTY, FrozenDict
 from reactflow.judge import judgement_of
 from reactflow.loop import ReactLoop
 from reactflow.memory import ChatMemory
-from reactflow.messages import SystemMessage, last_question
+from reactflow.messages import SystemMessage, last_question, readable
 from reactflow.model import ChatModel, ChatRequest, ChatResponse, Run, answering
 from reactflow.output_schema import output_schema
 from reactflow.result import AgentResult, OutputT, StopReason
@@ -180,7 +180,7 @@ class SimpleReactAgent(Doors[AgentResult[OutputT]], Generic[OutputT]):
             reason = StopReason.ANSWERED if reason is StopReason.APPROVED else reason
         reviewed = judgement is not None and judgement.status == "judged"
         return AgentResult(
-            text=response.text,
+            text=readable(response.text),
             output=self._value(run, response.text),
             stop_reason=reason,
             approved=reviewed and judgement is not None and judgement.passed,

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import EllipsisType, NoneType
 from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
@@ -21,7 +21,7 @@ from reactflow.errors import ConfigurationError, ConflictError, StoreError
 from reactflow.events import Emit, Event, RunFinished, RunStarted, discard
 from reactflow.frozen import EMPTY, FrozenDict
 from reactflow.judge import FLAGS
-from reactflow.messages import UserMessage
+from reactflow.messages import UserMessage, readable
 from reactflow.model import ChatRequest, Run, acting_as, current_run
 from reactflow.result import AgentResult
 from reactflow.toolbox import Tool, ToolContext
@@ -94,7 +94,8 @@ def read_question(question: object) -> UserMessage:
         raise ConfigurationError(f"question={question!r:.80}: give a text or a UserMessage.")
     if not message.text.strip() and not message.images:
         raise ConfigurationError("The question is blank; give it some text.")
-    return message
+    text = readable(message.text)
+    return message if text is message.text else replace(message, text=text)
 
 
 class Doors(Generic[ResultT]):

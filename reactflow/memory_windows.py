@@ -20,10 +20,10 @@ from reactflow.messages import (
     ToolMessage,
     UserMessage,
     estimate_tokens,
+    readable,
 )
 from reactflow.model import ChatModel, ChatRequest, ask, cut_short
 from reactflow.phrases import Language, language
-from reactflow.storable import readable
 from reactflow.store import InMemoryStore, MessageStore, StoredMessage, check_whole
 
 IMAGE_TOKENS = 765

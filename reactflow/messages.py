@@ -37,6 +37,19 @@ class UserMessage:
     synthetic: str | None = None
 
 
+def readable(text: str) -> str:
+    """Return *text* with surrogate pairs joined and each lone surrogate replaced by U+FFFD, which UTF-8 can carry."""
+    if not isinstance(text, str):
+        raise TypeError(f"{text!r:.80} is no text")
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 

@@ -41,6 +41,7 @@ from reactflow.messages import (
     Usage,
     UserMessage,
     estimate_tokens,
+    readable,
 )
 from reactflow.result import Reflection, StopReason
 from reactflow.threads import cancels
@@ -285,7 +286,7 @@ async def ask(model: ChatModel, request: ChatRequest, *, role: str) -> ChatRespo
     started = time.perf_counter()
     try:
         response = await run.meter.cut(_complete(model, request.replace(emit=speaker), role))
-        _check_response(response, model.name)
+        response = _checked(response, model.name)
     except asyncio.CancelledError as error:
         speaker.withdraw()
         _count_unknown(model, request, role, UNKNOWN_USAGE, 0)
@@ -337,8 +338,8 @@ def _counted(model: ChatModel, request: ChatRequest, role: str, response: ChatRe
     return response.replace(usage=UNKNOWN_USAGE) if usage is None else response
 
 
-def _check_response(response: object, model: str) -> None:
-    """Find out here, and not somewhere in a loop, that a model does not keep the protocol."""
+def _checked(response: object, model: str) -> ChatResponse:
+    """*response* with readable text.  Here, and not somewhere in a loop, it shows that a model breaks the protocol."""
     if not isinstance(response, ChatResponse) or not isinstance(response.message, AssistantMessage):
         raise ModelBehaviorError(
             f"Model {model!r} returned {type(response).__name__}; "
@@ -358,6 +359,8 @@ def _check_response(response: object, model: str) -> None:
             f"Model {model!r} returned a response with a field of the wrong type; text, arguments and finish_reason "
             "are texts, tool_calls is a tuple of ToolCall, usage a Usage or None, context a mapping."
         )
+    text = readable(message.text)
+    return response if text is message.text else response.replace(message=replace(message, text=text))
 
 
 def _count_unknown(model: ChatModel, request: ChatRequest, role: str, usage: Usage, written: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from reactflow.errors import ConfigurationError
 from reactflow.frozen import FrozenDict, FrozenList
-from reactflow.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
+from reactflow.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage, readable
 
 
 def storable(messages: Iterable[Message]) -> tuple[Message, ...]:
@@ -52,17 +52,6 @@ def _storable(message: Message) -> Message:
 
 def _storable_call(call: ToolCall) -> ToolCall:
     return replace(call, id=readable(call.id), name=readable(call.name), arguments=readable(call.arguments))
-
-
-def readable(text: str) -> str:
-    """Return *text* with surrogate pairs joined and each lone surrogate replaced by U+FFFD."""
-    if not isinstance(text, str):
-        raise TypeError(f"{text!r:.80} is no text")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def frozen(value: Any) -> Any:

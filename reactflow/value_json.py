@@ -26,9 +26,8 @@ from pydantic_core import to_jsonable_python
 
 from reactflow.errors import ConfigurationError
 from reactflow.frozen import FrozenDict
-from reactflow.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, Usage, UserMessage
+from reactflow.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, Usage, UserMessage, readable
 from reactflow.result import AgentResult, Issue, Judgement, Reflection
-from reactflow.storable import readable
 
 MESSAGES = (SystemMessage, UserMessage, AssistantMessage, ToolMessage)
 VALUES = (*MESSAGES, ToolCall, Usage, Issue, Judgement, Reflection, AgentResult)

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from reactflow.memory import StoreMemory, check_conversation_id, read_window, window_start
-from reactflow.messages import Message, is_real_user
-from reactflow.storable import readable, storable
+from reactflow.messages import Message, is_real_user, readable
+from reactflow.storable import storable
 from reactflow.store import ConversationStore, StoredMessage
 
 PAGE = 500

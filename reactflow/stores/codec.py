@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from reactflow.errors import ConfigurationError
-from reactflow.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
-from reactflow.storable import frozen, readable
+from reactflow.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage, readable
+from reactflow.storable import frozen
 
 
 def encode(message: Message) -> str:

@@ -15,8 +15,8 @@ from uuid import uuid4
 
 from pydantic_core import from_json
 
-from reactflow.messages import ToolCall
-from reactflow.wire.text import clean, clean_value
+from reactflow.messages import ToolCall, readable
+from reactflow.wire.text import clean_value
 
 UNNAMED: Final = "unnamed"
 """The name of a call that came without one; no tool has it, so the model is told."""
@@ -66,7 +66,7 @@ def settle_arguments(raw: Any) -> str:
         value = _decode(text)
     if isinstance(value, dict):
         return text if is_object_text(text) else json.dumps(clean_value(value), ensure_ascii=False)
-    return _said_once(text) or clean(raw)
+    return _said_once(text) or readable(raw)
 
 
 def is_object_text(text: str) -> bool:
@@ -139,7 +139,7 @@ def settle_calls(
     settled: list[ToolCall] = []
     extras: dict[str, dict[str, Any]] = {}
     for call in calls:
-        call_id = clean(call.id).strip() if isinstance(call.id, str) else ""
+        call_id = readable(call.id).strip() if isinstance(call.id, str) else ""
         if not call_id or call_id in taken or len(call_id) > MAX_ID_CHARS:
             call_id = fresh_id(taken)
         taken.add(call_id)

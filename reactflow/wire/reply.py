@@ -15,10 +15,10 @@ from typing import Any, Final
 from pydantic_core import from_json
 
 from reactflow.frozen import FrozenDict
-from reactflow.messages import AssistantMessage, Usage
+from reactflow.messages import AssistantMessage, Usage, readable
 from reactflow.model import ChatResponse
 from reactflow.wire.calls import RawCall, read_calls, settle_calls
-from reactflow.wire.text import ThinkSplitter, clean, clean_value
+from reactflow.wire.text import ThinkSplitter, clean_value
 
 THINK: Final = "think"
 """Where ``AssistantMessage.extra`` keeps thinking that came inside the text, between ``<think>`` tags."""
@@ -312,13 +312,13 @@ def settle(heard: Heard, *, offered: Collection[str], used: Iterable[str]) -> Ch
         used: The call ids that the conversation has already.
     """
     calls, call_fields = settle_calls(heard.calls, offered=offered, used=set(used)) if heard.calls else ((), {})
-    text = clean(heard.text)
+    text = readable(heard.text)
     refused = bool(heard.refusal.strip())
     if refused and not text.strip():
-        text = clean(heard.refusal)
+        text = readable(heard.refusal)
     extra = clean_value(heard.extra) if heard.extra else {}
     if heard.think:
-        extra[THINK] = clean(heard.think)
+        extra[THINK] = readable(heard.think)
     if call_fields:
         extra[CALL_FIELDS] = clean_value(call_fields)
     finish = _FINISH.get((heard.finish or "").lower())

@@ -5,26 +5,19 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, TypeAlias
 
+from reactflow.messages import readable
+
 Kind: TypeAlias = Literal["text", "thought", "withdrawn"]
 Piece: TypeAlias = tuple[Kind, str]
 """What a splitter found: answer text, thinking, or (``"withdrawn"``) that all text so far was thinking after all."""
 
 
-def clean(text: str) -> str:
-    """Join surrogate pairs and replace lone surrogates by U+FFFD, which UTF-8 can carry."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
 def clean_value(value: Any) -> Any:
-    """The same for every text in a JSON value."""
+    """Make every text in a JSON value readable."""
     if isinstance(value, str):
-        return clean(value)
+        return readable(value)
     if isinstance(value, dict):
-        return {clean(str(key)): clean_value(item) for key, item in value.items()}
+        return {readable(str(key)): clean_value(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [clean_value(item) for item in value]
     return value

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from reactflow.errors import ConfigurationError
+from reactflow.messages import readable
 from reactflow.phrases import shorten, shorten_middle
-from reactflow.storable import readable
 from reactflow.workflows.lesson_stores import FileLessons, InMemoryLessons, LessonStore, StoredLessons
 from reactflow.workflows.lessons import Lesson, credited, merged, picked, trimmed
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from reactflow.errors import ConfigurationError, StoreError
 from reactflow.fair_lock import FairLocks
-from reactflow.storable import readable
+from reactflow.messages import readable
 from reactflow.store import MessageStore
 from reactflow.stores.turn_locks import FileLocks, finished, held
 from reactflow.threads import run_in_thread

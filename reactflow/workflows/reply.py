@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
 
 from reactflow.errors import ModelBehaviorError
-from reactflow.messages import Message
+from reactflow.messages import Message, readable
 from reactflow.model import ChatResponse, cut_short
 from reactflow.result import AgentResult, StopReason
 
@@ -60,7 +60,12 @@ def read_reply(value: Any) -> Reply:
         reply = Reply(as_text(value), value)
     if not reply.text.strip():
         raise ModelBehaviorError(f"It returned {'nothing' if value is None else 'a blank text'}; a role must answer.")
-    return reply
+    text = readable(reply.text)
+    return (
+        reply
+        if text is reply.text
+        else replace(reply, text=text, value=text if reply.value == reply.text else reply.value)
+    )
 
 
 def as_text(value: Any) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from reactflow.messages import readable
 from reactflow.phrases import shorten, shorten_middle
 
 _URL = ("url", "link", "href", "uri", "source", "id")
@@ -68,7 +69,7 @@ def _source(entry: Any) -> Source | None:
 
 def _first(entry: Mapping[str, Any], keys: Iterable[str]) -> str:
     texts = (entry.get(key) for key in keys)
-    return next((text.strip() for text in texts if isinstance(text, str) and text.strip()), "")
+    return next((readable(text.strip()) for text in texts if isinstance(text, str) and text.strip()), "")
 
 
 def address(url: str) -> str:
