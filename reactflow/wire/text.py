@@ -23,17 +23,22 @@ def clean_value(value: Any) -> Any:
     return value
 
 
-_TAG = re.compile(r"<(/?)(think|thinking|thought)>")
-_PARTIAL = re.compile(r"</?(?:t(?:h[a-z]{0,6})?)?\Z")
+_TAG = re.compile(r"<(/?)((?:\w{1,20}:)?(?:think|thinking|thoughts?|reasoning))>")
+_PARTIAL = re.compile(r"</?(?:\w{1,20}:?)?(?:t(?:h[a-z]{0,6})?|r(?:e[a-z]{0,7})?)?\Z")
+_ANYWHERE = ("think", "thinking", "thought")
+"""Tags that open thinking wherever they stand; the others, which an answer may well hold, do so at its beginning."""
+
 _QUOTES = frozenset("`'\"“‘「")
+_SENTENCE_ENDS = frozenset(".!?…)”。！？）")
 
 
 class ThinkSplitter:
     """Takes ``<think>...</think>`` out of a text that arrives in pieces, however the tags are cut.
 
-    A tag behind a quote or a backtick is a tag that the answer talks about and stays.  A closing tag that starts a
-    line and was never opened ends thinking whose opening the server's template has swallowed.  A tag in mid-line that
-    is never closed is text too.  Blank text is no text, and so is what is blank between thinking and the first word.
+    A tag behind a quote or a backtick is a tag that the answer talks about and stays.  A closing tag that was never
+    opened ends thinking whose opening the server's template has swallowed, where it begins or ends a line, or stands
+    close behind a sentence; between spaces it is a word of the answer.  A tag in mid-line that is never closed is text
+    too.  Blank text is no text, and so is what is blank between thinking and the first word.
     """
 
     def __init__(self) -> None:
@@ -45,6 +50,8 @@ class ThinkSplitter:
         self._started = False
         self._trim = False  # thinking came before the text
         self._midline = False  # the current thinking was opened behind words on its line
+        self._spoken: set[str] = set()  # tags that are a part of the answer
+        self._over = False  # no more text will come
 
     def feed(self, piece: str) -> list[Piece]:
         """Take one more piece of the reply; return what is certain by now."""
@@ -60,6 +67,9 @@ class ThinkSplitter:
     def close(self) -> list[Piece]:
         """The reply is over; return what was held back."""
         found: list[Piece] = []
+        self._over = True
+        while not self._inside and self._step(found):
+            pass
         if not self._inside:
             self._say(self._held, found)
         elif self._midline:  # never closed: the answer speaks of the tag
@@ -73,7 +83,7 @@ class ThinkSplitter:
         """Deal with the next tag, if there is one; False where more text is needed first."""
         if self._inside:
             return self._think(found)
-        tag = next((match for match in _TAG.finditer(self._held) if not self._is_quoted(match.start())), None)
+        tag = next(filter(self._counts, _TAG.finditer(self._held)), None)
         if tag is None:
             partial = _PARTIAL.search(self._held)
             keep = partial.start() if partial else len(self._held)
@@ -81,11 +91,16 @@ class ThinkSplitter:
             self._held = self._held[keep:]
             return False
         before, self._held = self._held[: tag.start()], self._held[tag.end() :]
-        midline = bool((self._line + before).rpartition("\n")[2].strip())
+        line = (self._line + before).rpartition("\n")[2]
+        midline = bool(line.strip())
+        if tag[1] and midline and not self._held and not self._over:
+            self._say(before, found)
+            self._held = tag[0]  # what follows decides
+            return False
         if not tag[1]:
             self._say(before, found)
             self._inside, self._thinking, self._midline = f"</{tag[2]}>", [], midline
-        elif midline:
+        elif midline and not _ends_thinking(line[-1], self._held[:1]):
             self._say(before + tag[0], found)
         else:
             self._say(before, found)
@@ -122,12 +137,28 @@ class ThinkSplitter:
                 return
         if text:
             self._note(text)
+            self._spoken |= {tag[0] for tag in _TAG.finditer(text)} if "<" in text else set()
             found.append(("text", text))
 
     def _note(self, text: str) -> None:
         line = text.rpartition("\n")[2] if "\n" in text else self._line + text
         self._line = line.strip()[:1] + line[-1:]
 
-    def _is_quoted(self, at: int) -> bool:
-        before = self._held[at - 1 : at] or self._line[-1:]
-        return before in _QUOTES if before else False
+    def _counts(self, tag: re.Match[str]) -> bool:
+        """Whether *tag* is one, and not a word of the answer."""
+        at = tag.start()
+        before = self._held[at - 1 : at] if at else self._line[-1:]
+        if before and before in _QUOTES:
+            return False
+        if tag[2] in _ANYWHERE:
+            return True
+        opening = f"<{tag[2]}>"
+        if tag[1]:
+            return opening not in self._spoken and opening not in self._held[:at]
+        return not (self._started or self._held[:at].strip())
+
+
+def _ends_thinking(before: str, after: str) -> bool:
+    """Whether a closing tag in mid-line that nothing opened ends thinking, by the characters around it."""
+    close = before in _SENTENCE_ENDS or (before.isascii() and before.isalnum())
+    return close or (after in "\r\n" and bool(after)) or (before.isspace() and after.isascii() and after.isalnum())

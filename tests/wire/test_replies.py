@@ -163,6 +163,23 @@ def test_a_vendors_fields_of_a_call_are_kept():
         ("Write `<think>` and `</think>`.", "Write `<think>` and `</think>`.", None),
         ("So <think> is never closed", "So <think> is never closed", None),
         ("a </think> b", "a </think> b", None),
+        ("It is 4.</think>FINAL", "FINAL", "It is 4."),
+        ("It is 4.</think>\n\nFINAL", "FINAL", "It is 4."),
+        ("so 4 </think>\nFINAL", "FINAL", "so 4 "),
+        ("so 4</think>FINAL", "FINAL", "so 4"),
+        ("so 4 </think>FINAL", "FINAL", "so 4 "),
+        ("所以是四。</think>FINAL", "FINAL", "所以是四。"),
+        ("It is 4.</reasoning>\nFINAL", "FINAL", "It is 4."),
+        ("It is 4.</think>", "", "It is 4."),
+        ("请用</think>结束", "请用</think>结束", None),
+        ("The tag (</think>) ends it.", "The tag (</think>) ends it.", None),
+        ("It ends with </think>", "It ends with </think>", None),
+        ("It ends with </think>.", "It ends with </think>.", None),
+        ("<reasoning>hm</reasoning>FINAL", "FINAL", "hm"),
+        ("\n<reasoning>\nhm\n</reasoning>\n\nFINAL", "FINAL", "\nhm\n"),
+        ("<seed:think>hm</seed:think>FINAL", "FINAL", "hm"),
+        ("<thoughts>hm</thoughts>FINAL", "FINAL", "hm"),
+        ("FINAL\n<reasoning>why</reasoning>", "FINAL\n<reasoning>why</reasoning>", None),
         ("a < b and <thin", "a < b and <thin", None),
         ("<|im_start|>", "<|im_start|>", None),
         ("  \n", "", None),
@@ -177,14 +194,30 @@ def test_text_and_thinking_are_told_apart(content, text, think):
     assert (message.text, message.extra.get("think")) == (text, think)
 
 
-def test_a_splitter_tells_the_same_however_a_text_is_cut():
-    text = "x\n</think>\n\n<thi" + "n" * 3 + "k> One <think>two</think> `<think>` three\n</think>four <thought>five"
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (
+            "x\n</think>\n\n<thi" + "n" * 3 + "k> One <think>two</think> `<think>` three\n</think>four <thought>five",
+            "four <thought>five",
+        ),
+        ("So it is 4.</think>FINAL", "FINAL"),
+        ("So it is 4 </think>\nFINAL", "FINAL"),
+        ("It is 4.</think>", ""),
+        (
+            "<reasoning>hm</reasoning>\n\nFINAL, see <reasoning> and </reasoning> too",
+            "FINAL, see <reasoning> and </reasoning> too",
+        ),
+        ("It ends with </think>", "It ends with </think>"),
+    ],
+)
+def test_a_splitter_tells_the_same_however_a_text_is_cut(text, left):
     for size in range(1, len(text)):
         splitter, words = ThinkSplitter(), []
         pieces = [piece for at in range(0, len(text), size) for piece in splitter.feed(text[at : at + size])]
         for kind, piece in [*pieces, *splitter.close()]:
             words = [] if kind == "withdrawn" else [*words, piece] if kind == "text" else words
-        assert "".join(words) == "four <thought>five", size
+        assert "".join(words) == left, size
 
 
 @pytest.mark.parametrize("content", [7, True, [7]])

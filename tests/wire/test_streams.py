@@ -149,6 +149,20 @@ async def test_thinking_whose_beginning_the_template_swallowed_is_withdrawn():
     assert told[-2:] == [TextWithdrawn(), TextDelta("FINAL")]
 
 
+async def test_thinking_that_ends_in_mid_line_is_withdrawn_from_a_stream_too():
+    told = []
+
+    reply = await receive(
+        chunk({"content": "so it is 4."}),
+        chunk({"content": "</thi"}),
+        chunk({"content": "nk>FINAL"}, finish_reason="stop"),
+        emit=told.append,
+    )
+
+    assert (reply.text, reply.message.extra) == ("FINAL", {"think": "so it is 4."})
+    assert told == [TextDelta("so it is 4."), TextWithdrawn(), TextDelta("FINAL")]
+
+
 async def test_a_streamed_refusal_is_the_text():
     reply = await receive(chunk({"refusal": "I will "}), chunk({"refusal": "not."}), chunk({}, finish_reason="stop"))
 
