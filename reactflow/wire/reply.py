@@ -18,7 +18,7 @@ from reactflow.frozen import FrozenDict
 from reactflow.messages import AssistantMessage, Usage, readable
 from reactflow.model import ChatResponse
 from reactflow.wire.calls import RawCall, read_calls, settle_calls
-from reactflow.wire.text import ThinkSplitter, clean_value
+from reactflow.wire.text import PairJoiner, ThinkSplitter, clean_value
 
 THINK: Final = "think"
 """Where ``AssistantMessage.extra`` keeps thinking that came inside the text, between ``<think>`` tags."""
@@ -96,18 +96,24 @@ class Heard:
     usage: Usage | None = None
 
 
-def decode(data: bytes) -> Any:
+def decode(data: bytes, joiner: PairJoiner | None = None) -> Any:
     """Decode JSON bytes; lone surrogates become U+FFFD.
+
+    Args:
+        data: The bytes.
+        joiner: Of the series that they are a part of; a half that ends a text may belong to the next one.
 
     Raises:
         ValueError: It is no JSON.
     """
     try:
-        return from_json(data)
+        value = from_json(data)
+        return joiner.join(value) if joiner is not None and joiner.held else value
     except ValueError:
         pass
     try:
-        return clean_value(json.loads(data.decode("utf-8", "replace"), strict=False))
+        value = json.loads(data.decode("utf-8", "replace"), strict=False)
+        return clean_value(value) if joiner is None else joiner.join(value)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 

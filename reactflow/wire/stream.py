@@ -18,7 +18,7 @@ from reactflow.wire.reply import (
     read_usage,
     vendor_fields,
 )
-from reactflow.wire.text import ThinkSplitter
+from reactflow.wire.text import PairJoiner, ThinkSplitter
 
 _GROWING: Final = frozenset({"text", "summary", "data", "thinking"})
 DONE: Final = object()
@@ -35,6 +35,7 @@ class EventReader:
     def __init__(self) -> None:
         self._rest = b""
         self._open: list[bytes] = []  # data lines that are no JSON yet
+        self._joiner = PairJoiner()
 
     def feed(self, data: bytes) -> Iterator[Any]:
         """Give the events that *data* completes, decoded; :data:`DONE` for the end mark.
@@ -72,7 +73,7 @@ class EventReader:
             yield DONE
         elif text:
             try:
-                event = decode(text)
+                event = decode(text, self._joiner)
             except ValueError:
                 return  # the rest of it may be on the next line
             self._open.clear()

@@ -23,6 +23,34 @@ def clean_value(value: Any) -> Any:
     return value
 
 
+class PairJoiner:
+    """Joins surrogate pairs that are cut in two between the values of a series: the same place, the next value.
+
+    Other halves become U+FFFD; one at the very end of the series is left out.
+    """
+
+    def __init__(self) -> None:
+        self.held: dict[tuple[Any, ...], str] = {}  # halves that wait for the others, by place
+
+    def join(self, value: Any, place: tuple[Any, ...] = ()) -> Any:
+        """The next JSON value with readable text.  Elements of a list are told apart by their ``index``."""
+        if isinstance(value, str):
+            text = self.held.pop(place, "") + value
+            if "\ud800" <= text[-1:] <= "\udbff":
+                self.held[place], text = text[-1], text[:-1]
+            return readable(text)
+        if isinstance(value, dict):
+            return {readable(str(key)): self.join(item, (*place, key)) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.join(item, (*place, _index(item, at))) for at, item in enumerate(value)]
+        return value
+
+
+def _index(item: Any, at: int) -> Any:
+    index = item.get("index") if isinstance(item, dict) else None
+    return index if isinstance(index, int) else at
+
+
 _TAG = re.compile(r"<(/?)((?:\w{1,20}:)?(?:think|thinking|thoughts?|reasoning))>")
 _PARTIAL = re.compile(r"</?(?:\w{1,20}:?)?(?:t(?:h[a-z]{0,6})?|r(?:e[a-z]{0,7})?)?\Z")
 _ANYWHERE = ("think", "thinking", "thought")

@@ -163,6 +163,31 @@ async def test_thinking_that_ends_in_mid_line_is_withdrawn_from_a_stream_too():
     assert told == [TextDelta("so it is 4."), TextWithdrawn(), TextDelta("FINAL")]
 
 
+@pytest.mark.parametrize("field", ["content", "reasoning_content"])
+async def test_a_surrogate_pair_that_is_cut_between_two_events_is_one_character(field):
+    told = []
+
+    reply = await receive(
+        chunk({field: "sun \ud83d"}),
+        chunk({field: "\ude00 and \ud83d"}),
+        chunk({field: " half, \ude00"}),
+        chunk({"content": "!"}),
+        chunk({field: "\ud83d"}, finish_reason="stop"),
+        emit=told.append,
+    )
+
+    shown = "sun 😀 and \ufffd half, \ufffd"
+    assert {"content": reply.text, **reply.message.extra}[field].replace("!", "") == shown
+    assert "".join(event.text for event in told).replace("!", "") == shown
+
+
+async def test_a_surrogate_pair_that_is_cut_in_the_arguments_of_a_call_is_one_character():
+    first = [piece('{"a": "\ud83d', name="add", id="c0"), piece('{"a": "\ud83c', name="add", id="c1", index=1)]
+    second = [piece('\ude00"}'), piece('\udf1e"}', index=1)]
+
+    assert await calls_of(*first, *second) == [("add", '{"a": "😀"}'), ("add", '{"a": "🌞"}')]
+
+
 async def test_a_streamed_refusal_is_the_text():
     reply = await receive(chunk({"refusal": "I will "}), chunk({"refusal": "not."}), chunk({}, finish_reason="stop"))
 
