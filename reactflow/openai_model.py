@@ -42,6 +42,8 @@ T = TypeVar("T")
 
 ENDPOINT: Final = "/chat/completions"
 LARGE_BODY_BYTES: Final = 1 << 20
+MAX_ERROR_BYTES: Final = 1 << 16
+"""How much of the body of a refusal is read."""
 
 CONNECT_S: Final = 10.0
 
@@ -54,6 +56,7 @@ _STATUS_ERRORS: Final[Mapping[int, type[openai.APIStatusError]]] = {
     422: openai.UnprocessableEntityError,
     429: openai.RateLimitError,
 }
+_OF_THE_BODY: Final = frozenset(("content-encoding", "content-length", "transfer-encoding"))
 _TRANSPORT_ERRORS: Final = (
     httpx2.HTTPError,
     httpx2.StreamError,
@@ -259,8 +262,7 @@ class OpenAIChatModel:
         request = httpx2.Request("POST", line.url, headers=headers, content=content, extensions={"timeout": timeout})
         response = await line.http.send(request, stream=True)
         if response.is_error:
-            await response.aread()
-            raise self._refused(response)
+            raise self._refused(await _short_enough(response))
         return response
 
     async def _line(self) -> _Line:
@@ -343,6 +345,23 @@ class OpenAIChatModel:
     def _without_key(self, text: str) -> str:
         """Some servers repeat the key in their error."""
         return text.replace(self._api_key, "***") if isinstance(self._api_key, str) else text
+
+
+async def _short_enough(response: httpx2.Response) -> httpx2.Response:
+    """A refusal with its body, or with the beginning of one that is too long or has no end."""
+    body = bytearray()
+    try:
+        async for data in response.aiter_bytes():
+            body += data
+            if len(body) >= MAX_ERROR_BYTES:
+                break
+    finally:
+        with suppress(*_TRANSPORT_ERRORS):
+            await response.aclose()
+    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _OF_THE_BODY]
+    return httpx2.Response(
+        response.status_code, headers=headers, content=bytes(body[:MAX_ERROR_BYTES]), request=response.request
+    )
 
 
 def _is_timeout(error: Exception) -> bool:

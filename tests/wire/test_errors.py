@@ -13,7 +13,7 @@ from reactflow.errors import ConfigurationError, ProviderError
 from reactflow.loopback import Reply, reply_error, reply_text
 from reactflow.messages import UserMessage
 from reactflow.model import ChatRequest, Run
-from reactflow.openai_model import OpenAIChatModel
+from reactflow.openai_model import MAX_ERROR_BYTES, OpenAIChatModel
 from reactflow.wire.failure import Refusal, backoff, explain, message_of, wanted_wait
 
 QUICK = {"retry-after-ms": "1"}
@@ -73,6 +73,17 @@ async def test_an_error_carries_the_request_id_and_at_most_two_hundred_character
     error = await error_of(server)
 
     assert (error.request_id, error.body, error.__cause__.status_code) == ("req-7", "x" * 200, 400)
+
+
+@pytest.mark.parametrize("status", [400, 503])
+async def test_a_refusal_whose_body_never_ends_is_one_all_the_same(serve, status):
+    endless = Reply(status=status, events=[b"no such field " * 10_000], end="hang", headers=QUICK)
+
+    error = await error_of(serve(endless, endless), timeout=20, retries=0)
+
+    assert (error.status, error.retryable) == (status, status == 503)
+    assert error.body == ("no such field " * 20)[:200]
+    assert len(error.__cause__.response.content) == MAX_ERROR_BYTES
 
 
 @pytest.mark.parametrize(
