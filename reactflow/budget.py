@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
-from math import isfinite
+from math import isfinite, ldexp
 from typing import TypeVar
 
 from reactflow.errors import BudgetExceeded, ConfigurationError
@@ -227,7 +227,7 @@ class Meter:
         """
         if self.deadline is None:
             return await work
-        grace = RECOVERY_S / 2**self.depth if recovers else 0.0
+        grace = ldexp(RECOVERY_S, -self.depth) if recovers else 0.0  # a half at each depth, however deep
         try:
             async with asyncio.timeout(max(0.0, self.deadline + grace - time.monotonic())) as scope:
                 return await work

@@ -43,6 +43,7 @@ from reactflow import (
     ask,
     tool,
 )
+from reactflow.budget import Meter
 from reactflow.testing import ScriptedChatModel, calls, check_advisor, says
 
 paid: list[int] = []
@@ -441,8 +442,6 @@ def test_a_price_that_is_none_is_refused(price):
 
 
 def test_several_threads_cannot_share_the_last_call():
-    from reactflow.budget import Meter
-
     for _ in range(50):
         meter = Meter(Budget(max_model_calls=1))
         taken: list[int] = []
@@ -515,12 +514,20 @@ async def test_the_limit_of_a_run_crosses_process_borders():
     assert pickle.loads(pickle.dumps(caught.value)).reason == "time_budget"
 
 
+async def test_a_run_may_stand_at_any_depth_below_others_and_still_have_a_deadline():
+    meter = Meter(Budget(max_seconds=60))
+    for _ in range(1100):
+        meter = Meter(parent=meter)
+
+    assert await meter.cut(asyncio.sleep(0, "done"), recovers=True) == "done"
+
+
 def test_a_plain_function_keeps_the_rules_of_an_advisor():
     @advisor(order=Order.LOGGING)
     def plain(request, call_next):
         return call_next(request)
 
-    check_advisor(plain)
+    assert check_advisor(plain) is None
 
 
 def test_a_decorator_without_an_order_makes_an_advisor_too():
