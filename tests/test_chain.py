@@ -359,7 +359,7 @@ def test_retry_without_attempts_is_refused():
     ],
 )
 def test_the_ready_advisors_keep_the_rules(ready):
-    check_advisor(ready)
+    assert check_advisor(ready) is None
 
 
 def test_check_advisor_finds_an_advisor_that_remembers_a_call():

@@ -468,7 +468,7 @@ async def test_tools_that_nobody_has_any_more_end_their_process():
     del tools
     gc.collect()
 
-    eventually(lambda: gc.collect() is not None and not runs(process))
+    assert eventually(lambda: gc.collect() is not None and not runs(process))
 
 
 def test_a_program_that_ends_without_closing_ends_the_process_quietly():

@@ -12,7 +12,7 @@ from rich.console import Console
 from reactflow import AgentResult, Budget, Judgement, Price, Reflection, StopReason, Usage
 from reactflow.cli.narrator import Narrator, call_arguments, excerpt, money, seconds, tokens
 from reactflow.cli.progress import Progress
-from reactflow.cli.terminal import ASCII, clean, is_live, make_console, one_line, say, symbols_for
+from reactflow.cli.terminal import ASCII, clean, is_live, make_console, on_terminal, one_line, say, symbols_for
 from reactflow.cli.view import LiveView, PlainView, make_view
 from reactflow.events import (
     DraftReady,
@@ -305,7 +305,11 @@ def test_a_terminal_without_unicode_gets_ascii():
 
 
 def test_a_stream_that_was_closed_from_the_start_takes_what_is_written_and_shows_nothing():
-    say(make_console(None), "hello")
+    console = make_console(None)
+
+    say(console, "hello")
+
+    assert (console.file.getvalue(), on_terminal(console)) == ("hello\n", False)
 
 
 def test_a_call_that_failed_is_not_shown_as_under_way_for_ever():

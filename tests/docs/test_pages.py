@@ -206,9 +206,10 @@ def test_the_command_lines_of_a_page_are_right_and_work_where_they_need_nothing_
         if block.title:
             Path(block.title).write_text(block.code, "utf-8")
     for line in command_lines(text):
-        check_options(line)
+        assert unknown_options(line) == set(), line
         if RUNS.match(line) and not NEEDS_MORE.search(line):
-            run_line(line, place)
+            done = run_line(line, place)
+            assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
 
 
 COMMAND = re.compile(r"^(?:\.venv/bin/)?(reactflow|python -m reactflow\S*)\b(.*)")
@@ -225,25 +226,24 @@ def command_lines(text: str) -> Iterator[str]:
                 yield f"{found[1]} {' '.join(map(shlex.quote, shlex.split(found[2], comments=True)))}"
 
 
-def check_options(line: str) -> None:
-    """Every option of a ``reactflow`` line is one of the command it names."""
+def unknown_options(line: str) -> set[str]:
+    """The options of a ``reactflow`` line that the command it names does not have."""
     program, *arguments = shlex.split(line)
     if program != "reactflow" or arguments[0].startswith("-"):
-        return
+        return set()
     command: Any = get_command(app)
     while words := getattr(command, "commands", None):
         command = words[arguments.pop(0)]
     known = {name for parameter in command.params for name in parameter.opts}
-    assert {word for word in arguments if word.startswith("--")} <= known, line
+    return {word for word in arguments if word.startswith("--")} - known
 
 
-def run_line(line: str, folder: Path) -> None:
+def run_line(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     program, *arguments = shlex.split(line)
     command = [sys.executable, *(["-m", "reactflow"] if program == "reactflow" else []), *arguments]
-    done = subprocess.run(
+    return subprocess.run(
         command, cwd=folder, env=offline(folder), capture_output=True, text=True, check=False, timeout=60
     )
-    assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
 
 
 def offline(folder: Path) -> dict[str, str]:

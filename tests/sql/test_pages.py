@@ -22,7 +22,11 @@ def blocks(page, language):
 
 @pytest.mark.parametrize("code", blocks(BATCH, "python") + blocks(SQL, "python"))
 def test_python_on_the_pages_runs(code, monkeypatch):
-    exec(compile(code, "page", "exec"), {"__name__": "page"})
+    names = {"__name__": "page"}
+
+    exec(compile(code, "page", "exec"), names)
+
+    assert names.keys() > {"__name__", "__builtins__"}  # it ran, and left what it made
 
 
 def test_the_definitions_in_toml_make_the_agent_they_are_said_to_make(monkeypatch, tmp_path):

@@ -360,13 +360,17 @@ async def test_events_of_a_blocking_tool_arrive_in_the_threads_of_the_run():
 
 
 def test_an_event_after_the_end_of_the_run_is_dropped():
+    told: list[Event] = []
+
     async def build() -> ToolContext:
-        return ToolContext.of(ToolCall("1", "t"), asked())
+        return ToolContext.of(ToolCall("1", "t"), asked().replace(emit=told.append))
 
     context = asyncio.run(build())
     thread = threading.Thread(target=context.emit, args=(Event(),))
     thread.start()
     thread.join()
+
+    assert told == []
 
 
 def test_a_context_for_a_test_is_built_by_hand():
