@@ -51,7 +51,7 @@ RUNNERS: Mapping[str, str] = FrozenDict(
 )
 """What a test runner prints where tests ran and passed, as regular expressions."""
 
-_QUIETER = re.compile(r"-q+|--quiet")
+_QUIETER = r"-q+|--quiet"
 _DRAIN_S = 0.5
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
@@ -205,7 +205,7 @@ class CommandEvaluator:
 def _pattern_of(command: Sequence[str]) -> str:
     """What the output must show of a test runner in *command*; nothing where it is told to be silent."""
     parts = [PurePath(part).stem for part in command]
-    quiet = sum(part.count("q") for part in command if _QUIETER.fullmatch(part))
+    quiet = sum(part.count("q") for part in command if re.fullmatch(_QUIETER, part))
     return next((RUNNERS[part] for part in parts if part in RUNNERS and (part, quiet > 1) != ("pytest", True)), "")
 
 

@@ -218,15 +218,13 @@ def _prose(prose: str) -> Members:
         quoted = quoted and not (began and not line)
         if line and not raw.lstrip().startswith((">", "```", "~~~")):
             said = _line(line)
-            members.extend([(REST, line)] if (quoted or is_quoted_before(line)) and _approves(said) else said)
+            approval = next((words for key, words in said if key != REST and read_word(words)[0]), None)
+            foreign = approval is not None and (quoted or is_quoted_before(line[: line.find(approval)]))
+            members.extend([(REST, line)] if foreign else said)
             began = quoted
             if line.endswith((":", "：")) and is_quoted_before(line):
                 quoted, began = True, False
     return members
-
-
-def _approves(said: Iterable[tuple[str, str]]) -> bool:
-    return any(key != REST and read_word(words)[0] for key, words in said)
 
 
 def _line(line: str) -> list[tuple[str, str]]:
