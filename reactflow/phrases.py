@@ -7,8 +7,7 @@ feedback was English.  For every other language the English sentences ask for an
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from reactflow.messages import UserMessage
 
@@ -57,8 +56,7 @@ def _is_kana_or_hangul(char: str) -> bool:
     return kana or "\u1100" <= char <= "\u11ff" or "\u3130" <= char <= "\u318f" or "\uac00" <= char <= "\ud7af"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Phrases:
+class Phrases(NamedTuple):
     """One language's sentences.  Words in braces are filled in with :meth:`str.format`."""
 
     language: Language

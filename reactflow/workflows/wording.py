@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from reactflow.phrases import language, phrases
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wording:
+class Wording(NamedTuple):
     """One language's sentences.  Words in braces are filled in with :meth:`str.format`."""
 
     task: str
