@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from secrets import token_hex
+from typing import NamedTuple
 
 from reactflow.errors import ConfigurationError, ModelBehaviorError
 from reactflow.memory import MAX_PAGE, StoreMemory, check_conversation_id, check_store, read_window, window_start
@@ -95,8 +96,7 @@ CHARS_PER_WORD = 20
 """Where a model ignores the limit on words, its summary is cut at this many characters for each."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Summary:
+class _Summary(NamedTuple):
     """What stands for all messages up to sequence number *upto*."""
 
     text: str = ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from textwrap import dedent
+from typing import NamedTuple
 
 _BLOCK = (
     r"(?ms)^[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<label>[^\s`{,]*)[^\n`]*\n"
@@ -21,8 +21,7 @@ _ALIASES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """One fenced block: the word behind the opening fence in lower case, maybe empty, and what is inside."""
 
     language: str

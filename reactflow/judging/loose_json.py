@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 MAX_DEPTH = 12
 """What is nearly JSON and nested deeper than this counts as damaged."""
@@ -24,8 +23,7 @@ class Members(list[tuple[str, Any]]):
     """A JSON object as its members in order, so that a key given twice stays visible."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """One object that no other object encloses.
 
     Args:
@@ -43,8 +41,7 @@ class Found:
     sure: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(NamedTuple):
     """What :func:`find_objects` saw.
 
     Args:

@@ -6,8 +6,7 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from reactflow.errors import ModelBehaviorError
 from reactflow.judging.grades import snake
@@ -66,8 +65,7 @@ _MARKUP = r"[*`]+|__+"
 _LEADING = r"^[\s#|\-•]+(?=\S)|^\s*\d{1,2}[.)]\s+|\|\s*$"
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """One reply, taken apart by :func:`take_apart`.
 
     Args:

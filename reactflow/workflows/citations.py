@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
+from typing import NamedTuple
 
 from reactflow.workflows.sources import Catalogue, Source
 
@@ -25,8 +25,7 @@ _MAX_HEADING_CHARS = 60
 _END = ".,;:!?)>]}\"'"
 
 
-@dataclass(frozen=True, slots=True)
-class Cited:
+class Cited(NamedTuple):
     """An answer whose references were checked.
 
     Args:
@@ -42,8 +41,7 @@ class Cited:
     removed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     """One line of the model's list: the number it wrote, the catalogue's number of the source, the line itself."""
 
     own: int | None
