@@ -6,7 +6,7 @@ lines with a mark that cannot be guessed, so that nothing in it can end its own 
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -128,7 +128,7 @@ def wording(task: str) -> Wording:
 
 def new_mark() -> str:
     """A mark that no text written before this call can hold but by a chance of one in 2**64."""
-    return secrets.token_hex(8)
+    return os.urandom(8).hex()
 
 
 def fenced(mark: str, title: str, text: str, task: str) -> str:
