@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from reactflow.errors import ConfigurationError
@@ -38,8 +38,7 @@ class Found(NamedTuple):
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Searcher:
+class Searcher(NamedTuple):
     """Runs queries; made by :func:`as_searcher`.
 
     Args:
