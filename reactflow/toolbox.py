@@ -15,11 +15,8 @@ from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from rapidfuzz import process
-from rapidfuzz.distance import Indel
-
 from reactflow.chain import ToolAdvisor, ToolHandler, ToolRequest, compose_tools
-from reactflow.errors import ConfigurationError, DuplicateToolError, ToolError
+from reactflow.errors import ConfigurationError, DuplicateToolError, ToolError, nearest
 from reactflow.events import ToolFinished, ToolStarted
 from reactflow.messages import ToolCall, ToolMessage
 from reactflow.model import ChatRequest, ChatResponse, Run, ToolSpec, cut_short
@@ -217,9 +214,8 @@ def _find(name: str, offered: Sequence[ToolSpec]) -> Tool:
 def _unknown(name: str, known: Sequence[str]) -> str:
     if not known:
         return f"There is no tool {name[:80]!r}: no tools are offered. Answer in text."
-    alike = process.extract(name[:80], known, scorer=Indel.normalized_similarity, score_cutoff=0.6, limit=3)
-    near = [each for each, *_ in alike]
-    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    near = " or ".join(map(repr, nearest(name[:80], known)))
+    hint = f" Did you mean {near}?" if near else ""
     more = f" and {len(known) - MAX_NAMES} more" if len(known) > MAX_NAMES else ""
     return f"There is no tool {name[:80]!r}.{hint} Offered: {', '.join(known[:MAX_NAMES])}{more}."
 
