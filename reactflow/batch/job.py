@@ -17,7 +17,6 @@ from reactflow.batch.sinks import Sink, input_name
 from reactflow.batch.sources import Source
 from reactflow.errors import BudgetExceeded, ConfigurationError, WorkflowError
 from reactflow.frozen import FrozenDict
-from reactflow.model import call_model
 from reactflow.result import StopReason
 from reactflow.specs.outcome import Outcome, Status, exhausted
 from reactflow.specs.running import AgentRunner
@@ -175,11 +174,8 @@ class Job:
             listen=listen,
             admitted=True,
         )
-        token = call_model.set(calls)
-        try:
+        with calls.installed():
             outcome = await self.runner.run(prompt, key, debug=debug)
-        finally:
-            call_model.reset(token)
         if settings.journal is not None:
             settings.journal.finish(row, outcome)
         return outcome
