@@ -19,9 +19,18 @@ Every one of them that is raised after a draft exists carries it as ``partial``.
 from __future__ import annotations
 
 from collections.abc import Collection
+from difflib import get_close_matches
 from typing import Any
 
 from reactflow.result import AgentResult, StopReason
+
+
+def near(word: str, known: Collection[str]) -> str:
+    """A hint at what *word* may have meant, and what there is; ends without a full stop."""
+    close = get_close_matches(word, sorted(known), n=3, cutoff=0.6)
+    more = f", and {len(known) - 20} more" if len(known) > 20 else ""
+    listed = ", ".join(sorted(known)[:20]) + more or "none"
+    return f"did you mean {' or '.join(map(repr, close))}? There is: {listed}" if close else f"there is: {listed}"
 
 
 class ReactflowError(Exception):
