@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 from reactflow.chain import ToolAdvisor, ToolHandler, ToolRequest, compose_tools
 from reactflow.errors import ConfigurationError, DuplicateToolError, ToolError, nearest
@@ -27,6 +29,12 @@ from reactflow.tooling.definition import Tool, as_tool, tool
 __all__ = ["Tool", "ToolContext", "ToolRunner", "answers_directly", "as_tool", "check_tools", "tool"]
 
 T = TypeVar("T")
+
+RunTool: TypeAlias = Callable[[ToolCall, Callable[[], Awaitable[ToolMessage]]], Awaitable[ToolMessage]]
+"""Has the tool of a call run by the function beside it; may note the result, or know it already."""
+
+run_tool: ContextVar[RunTool | None] = ContextVar("reactflow_run_tool", default=None)
+"""Stands between the current code's checked calls and their tools, whosever they are; None lets them through."""
 
 MAX_NAMES = 50
 """How many tool names one error lists."""
@@ -166,7 +174,8 @@ class ToolRunner:
         except ToolError as error:
             return failed(call, str(error))
         run.tool_calls[call.name] += 1
-        message = await run_function(tool, invoke, call)
+        work, between = partial(run_function, tool, invoke, call), run_tool.get()
+        message = await (work() if between is None else between(call, work))
         if effect is not None and not message.is_error:
             run.effects[effect] = (run.attempt, message)
         return message
