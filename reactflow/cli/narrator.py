@@ -41,6 +41,7 @@ from reactflow.value_json import tag
 SILENT = (
     RunStarted,
     ModelStarted,
+    ModelFailed,
     TextDelta,
     ReasoningDelta,
     TextWithdrawn,
@@ -49,7 +50,7 @@ SILENT = (
     RunFinished,
     RunFailed,
 )
-"""Events that are seen while they are under way, or in the answer itself."""
+"""Events that are seen while they are under way, in the answer itself, or in the error that ends the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,6 @@ class Narrator:
         match event:
             case ModelFinished():
                 yield self._model(event)
-            case ModelFailed():
-                yield self._failed(event)
             case ToolFinished():
                 yield from self._tool(event, arguments)
             case DraftReady():
@@ -102,11 +101,6 @@ class Narrator:
         who = "" if event.role == "agent" else f"{one_line(event.role)} "
         facts = (f"{who}round {event.round}", one_line(event.model), tokens(event.usage), seconds(event.elapsed_s))
         return join([(f"{self.symbols.model} {self._dotted(facts)}", "dim")])
-
-    def _failed(self, event: ModelFailed) -> Text:
-        who = "" if event.role == "agent" else f"{one_line(event.role)} "
-        facts = (f"{who}round {event.round}", one_line(event.model), one_line(event.error), seconds(event.elapsed_s))
-        return join([(f"{self.symbols.bad} {self._dotted(facts)}", "red")])
 
     def _tool(self, event: ToolFinished, arguments: str) -> Iterator[Text]:
         sign, style = (self.symbols.bad, "red") if event.is_error else (self.symbols.good, "green")

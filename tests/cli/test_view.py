@@ -112,7 +112,6 @@ def test_without_a_terminal_each_event_that_says_something_is_a_line():
         "↻ revision 1",
         "◆ draft 2 · 21 characters",
         "● judge round 1 · m · tokens unknown · 1.2 s",
-        "✗ judge round 2 · m · ProviderError · 0.50 s",
         "✓ approved · score 0.90",
         "▲ An estimate.",
     ]
