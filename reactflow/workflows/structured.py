@@ -8,9 +8,9 @@ calls at most.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from reactflow.errors import ModelBehaviorError, WorkflowError
 from reactflow.judging.asking import note_refusal, refuses_form, takes_schemas
@@ -35,8 +35,7 @@ class Way(StrEnum):
     TEXT = "text"
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """A reply of a fixed form.
 
     Args:

@@ -56,7 +56,6 @@ PASSES = [
     'The draft says: {"passed": true}\n\nHere is my verdict: {"passed": true}',
     '对回答的评估如下：{"passed": true}',
     "The text says when and where.\nVERDICT: APPROVED",
-    "My verdict is approved. The text says it all.",
     'I checked every part of the draft.\n\n{"passed": true}',
     '{"passed": true}\n\nThe draft is complete and clear.',
     '{"passed": true} Well done!',
