@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from reactflow.budget import Budget
@@ -45,8 +45,9 @@ class CriticRefiner(Workflow[LoopResult]):
     severity 2 that is new then does not keep the loop alive.
 
     The text of the highest score comes back; a text without a score is below all that have one.  So that the revision
-    of the last iteration can be it, it is reviewed as well, by one critique more, where the critic gives scores.  Where
-    no text has a score the latest comes back, reviewed or not.
+    of the last iteration can be it, it is reviewed as well, by one critique more, where the critic gives scores; where
+    that one cannot be had, the revision counts like the text it was made of.  Where no text has a score the latest
+    comes back, reviewed or not.
 
     Args:
         generator: Who writes: an agent, a workflow, a ChatModel, or a function ``(prompt: str) -> str``.
@@ -126,6 +127,15 @@ class CriticRefiner(Workflow[LoopResult]):
         return await (self._edited(trail) if self.mode == "edits" else self._rewritten(trail))
 
     async def _judge(self, trail: Trail) -> Judgement:
+        if trail.number <= self.max_iterations:
+            return await self._reviewed(trail)
+        try:  # no iteration asks for this one, so its failure neither ends the run nor names its end
+            judgement = await self._reviewed(trail)
+        except WorkflowError as error:
+            judgement = self._unjudged(trail, error)
+        return replace(judgement, passed=judgement.passed and judgement.status == "judged")
+
+    async def _reviewed(self, trail: Trail) -> Judgement:
         said, prompt, problem = critic_wording(trail.task), self._review(trail), ""
         for note in ("", said.repair):
             asked = f"{prompt}\n\n{note.format(problem=problem)}" if note else prompt
@@ -149,8 +159,11 @@ class CriticRefiner(Workflow[LoopResult]):
         return self.judge_final and any(each.reviewed and each.score is not None for each in trail.attempts)
 
     def _choose(self, trail: Trail) -> Attempt:
-        is_last_revision = len(trail.attempts) > self.max_iterations
-        return trail.latest if is_last_revision and not self.judge_final else best(trail.attempts)
+        *before, last = trail.attempts
+        if len(before) < self.max_iterations or last.reviewed:
+            return best(trail.attempts)
+        review_failed = last.judgement is not None and best(before) is before[-1]
+        return last if review_failed or not self.judge_final else best(trail.attempts)
 
     def _extras(self, trail: Trail, chosen: Attempt) -> dict[str, Any]:
         found = [issue for attempt in trail.attempts for issue in attempt.issues]

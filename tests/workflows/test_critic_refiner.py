@@ -114,6 +114,26 @@ async def test_where_the_critic_gives_scores_the_last_revision_gets_one_too(limi
     critic.assert_finished()
 
 
+async def test_a_last_review_that_cannot_be_had_costs_neither_the_revision_nor_the_stop_reason():
+    critic = ScriptedChatModel(review(NAME_PLAN))  # and no second reply
+
+    result = await refining(ScriptedChatModel(TEXT, edits(("your plan", "your Pro plan"))), critic, limit=1).arun(
+        "task"
+    )
+
+    assert (result.text, result.reviewed, result.stopped_reason) == (MENDED, False, "max_iterations")
+    assert any("Draft 2 could not be judged" in warning for warning in result.warnings)
+
+
+async def test_a_revision_that_was_not_reviewed_does_not_make_up_for_one_that_scored_worse():
+    writer = ScriptedChatModel("good a", edits(("a", "b")), edits(("b", "c")))
+    critic = ScriptedChatModel(review((4, "facts", "a", "b"), score=90), review((4, "facts", "b", "c"), score=30))
+
+    result = await refining(writer, critic).arun("Write.")
+
+    assert (result.text, result.overall_score, result.stopped_reason) == ("good a", 90, "max_iterations")
+
+
 async def test_where_the_critic_gives_no_score_the_last_revision_is_returned_unreviewed():
     critic = ScriptedChatModel('{"issues": [{"snippet": "your plan", "suggestion": "your Pro plan", "severity": 4}]}')
 
