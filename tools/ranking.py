@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import log
 from typing import NamedTuple
+
+from reactflow.words import words
 
 TITLE_WEIGHT = 3
 """A word of the title counts as often as this many in the text."""
@@ -20,19 +20,6 @@ class Document(NamedTuple):
     url: str
     title: str
     text: str
-
-
-def words(text: str) -> list[str]:
-    """The words of *text* for matching: lower case, no accents, no plural s; Chinese in pairs of characters."""
-    folded = unicodedata.normalize("NFKD", text.casefold())
-    plain = "".join(character for character in folded if not unicodedata.combining(character))
-    found: list[str] = []
-    for run in re.findall(r"[a-z0-9]+|[\u4e00-\u9fff]+", plain):
-        if run[0] < "\u4e00":
-            found.append(run[:-1] if len(run) > 3 and run.endswith("s") and not run.endswith("ss") else run)
-        else:
-            found.extend(run[at : at + 2] for at in range(max(1, len(run) - 1)))
-    return found
 
 
 @dataclass(frozen=True, slots=True)

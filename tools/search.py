@@ -14,22 +14,13 @@ from reactflow.errors import ToolError
 from reactflow.toolbox import tool
 from reactflow.tools.alerts import warning_documents
 from reactflow.tools.climate import script
-from reactflow.tools.ranking import Document, Index, words
+from reactflow.tools.ranking import Document, Index
+from reactflow.words import FILLER, words
 
 NOTES = {
     "en": ("Bundled sample documents, not a search of the web.", "Nothing in the bundled sample documents matches."),
     "zh": ("结果来自随附的示例文档，并非网络搜索。", "随附的示例文档中没有匹配的内容。"),
 }
-STOP = frozenset(
-    words(
-        """
-        a about an and any are as at be been by can could current did do does find for from give had has have
-        how i in is it its look me my of on or our please search should show situation tell than that the their
-        there these they this to today us was we were what when where which who whom whose why will with would
-        you your
-        """
-    )
-)
 
 
 @tool
@@ -53,7 +44,7 @@ def find(query: str, max_results: int, today: date) -> dict[str, Any]:
 
     What scores less than two thirds of the best is left out: it shares only common words with the query.
     """
-    wanted = set(words(query)) - STOP
+    wanted = set(words(query)) - FILLER
     if not words(query):
         raise ToolError(f"The query {query[:100]!r} holds no word to look for; give a few keywords.")
     if not 1 <= max_results <= 20:

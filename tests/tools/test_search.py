@@ -10,7 +10,7 @@ import pytest
 from reactflow import ToolError
 from reactflow.tools.alerts import Alert, warning_documents, warnings_of
 from reactflow.tools.climate import Day, find_place, places, weather_of
-from reactflow.tools.ranking import Document, Index, words
+from reactflow.tools.ranking import Document, Index
 from reactflow.tools.search import find, search
 from reactflow.tools.weather import weather
 
@@ -144,22 +144,6 @@ def test_the_collection_holds_documents_in_both_languages_at_reserved_addresses(
     assert len(library) == len({document["url"] for document in library}) == 79
     assert {urlsplit(document["url"]).hostname for document in library} == {"example.org"}
     assert sum("/zh/" in document["url"] for document in library) == 20
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Prizes, prize, PRIZES!", ["prize", "prize", "prize"]),
-        ("glass bus gas", ["glass", "bus", "gas"]),
-        ("São Paulo's café", ["sao", "paulo", "s", "cafe"]),
-        ("北京天气", ["北京", "京天", "天气"]),
-        ("茶", ["茶"]),
-        ("GPU显存24GB", ["gpu", "显存", "24gb"]),
-        ("", []),
-    ],
-)
-def test_words_are_folded_and_chinese_comes_in_pairs(text: str, expected: list[str]):
-    assert words(text) == expected
 
 
 def test_a_rare_word_counts_more_than_a_common_one_and_the_title_more_than_the_text():
