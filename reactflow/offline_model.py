@@ -1,249 +1,248 @@
-"""A chat model with no model behind it: rules over tool schemas, so that everything runs without a key.
+"""A chat model with no model behind it: rules over tool schemas, so that everything runs without a key."""
 
-It chooses among the tools it is offered by the words of their schemas, fills the arguments from the question, writes
-its answer from the results, and judges an answer by checking it against the question and the evidence.  It knows no
-tool by name.  It shows how an agent works; it cannot show that reflection pays.
-"""
-
-from __future__ import annotations
-
-import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import date
-from functools import reduce
-from itertools import chain
+from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Any, TypeAlias
 
-from reactflow import plain_words as plain
 from reactflow.events import TextDelta
-from reactflow.messages import (
-    AssistantMessage,
-    ToolCall,
-    ToolMessage,
-    Usage,
-    UserMessage,
-    estimate_tokens,
-    is_real_user,
-    this_turn,
-)
+from reactflow.messages import AssistantMessage, ToolCall, ToolMessage, Usage, estimate_tokens, is_real_user, this_turn
 from reactflow.model import ChatRequest, ChatResponse, ToolSpec
 from reactflow.phrases import language
-from reactflow.plain_json import compared, in_words
+from reactflow.words import FILLER, words
 
-Schema: TypeAlias = Mapping[str, Any]
-Results: TypeAlias = list[tuple[ToolCall, ToolMessage]]
-FITS = {"place": ("place", "name", "han"), "id": ("id", "number"), "text": ("quoted", "name", "place", "id")}
+Results: TypeAlias = Sequence[tuple[ToolCall, ToolMessage]]
+# Words of one meaning: the first one names it, and a Chinese answer says the first Chinese one.
+MEANINGS = """
+weather warm warmer cold hot rain 天气 暖和 更热 更冷 下雨; temperature 气温 温度; humidity 湿度; high 最高; low 最低;
+trend forecast 趋势 预报 未来; warning alert 预警 警报; precipitation 降水; condition 状况; now current 现在; wind 风速;
+search searching find 搜索 查找; list all each every 列出 所有; add sum total plu + 合计 相加 加上; result 结果;
+order 订单; convert exchange 换算 兑换 换成; customer 客户; price 价格; item 商品; stock 库存; country 国家; city 城市;
+status statu 状态; usd 美元; eur 欧元; currency 货币; id sku number 编号; date day 日期; time 时间; lookup query 查询
+"""
+ROWS = [row.split() for row in MEANINGS.split(";")]
+MEANING = {word: row[0] for row in ROWS for word in row} | dict.fromkeys(FILLER, "")
+LABEL = {word: next(one for one in row if one >= "一") for row in ROWS for word in row}
+DAYS = {"tomorrow": 1, "明天": 1, "后天": 2, "yesterday": -1, "昨天": -1}
+UNITS = {"c": "°C", "percent": "%", "kmh": "km/h", "mm": "mm", "km": "km", "kg": "kg", "eur": "EUR", "usd": "USD"}
+HAN = "|".join(re.escape(one) for one in sorted(MEANING, key=len)[::-1] if not re.fullmatch("[a-z]+", one))
+LATIN = "|".join(one for one in MEANING if one.isascii() and len(one) > 2 and one not in ("for", "usd", "eur"))
+QUOTED = r"""(?<!\w)'[^'\n]{1,300}'(?!\w)|["“「『《][^"”」』》\n]{1,300}["”」』》]"""
+KNOWN = re.compile(rf"({QUOTED})|{HAN}|\b(?i:{LATIN})s?\b")
+LETTER = r"[^\W\d_\u4e00-\u9fff]"
+NAME = rf"[A-Z\u00c0-\u00de\u0400-\u042f]{LETTER}+(?:(?:['’-]{LETTER}|\ [A-Z]){LETTER}+)*"
+NUMBER = r"(?<![A-Za-z\d_.)-])-?\d{1,15}(?:,\d{3}){0,4}(?:\.\d{1,15})?(?!\d|-\d|\.\d)"
+ID = r"#[A-Za-z\d-]+|(?<![A-Za-z\d-])(?:[A-Za-z]+-?\d[A-Za-z\d-]*|(?!\d{4}-)\d+(?:[A-Z]+\d|[A-Za-z]*-)[A-Za-z\d-]+)"
+PATTERNS = {  # of several the first that finds something counts; a capital after a full stop says nothing
+    "number": [NUMBER],
+    "date": [r"\d{4}-\d\d-\d\d"],
+    "id": [ID, NUMBER],
+    "query": [r"(?i)(?<=search for )[^,;?!\n]+|(?<=searching for )[^,;?!\n]+|(?<=搜索)[^，。；？！\n]+", r"(?s).+"],
+    "name": [
+        rf"{QUOTED}|(?:(?<=[^.!?\s]\s)|\b(?={NAME},? (?:and|or) )){NAME}|[\u4e00-\u9fff]{{2,10}}",
+        rf"(?>{NAME})(?! [a-z])|(?:(?<=\bin )|(?<=\bof )|(?<=\bfor )){LETTER}{{3,}}(?: {LETTER}{{3,}})*|{ID}",
+    ],
+}
+LENGTH = re.compile(r"(?i)((at least|不少于|至少|at most|不超过|最多)\s*(\d{1,9})[\s-]*(words?\b|字))")
+FIGURE = re.compile(r"\d+(?:\.\d+)?")
+FENCED = re.compile(r"(?ms)^--- [^\n]*? ([0-9a-f]{16}) ---\n(.*?)\n--- [^\n]*? \1 ---$")
+SAID = {
+    "cannot": (
+        "I cannot answer this offline, by rules over tools. {} A real answer needs OpenAIChatModel and OPENAI_API_KEY.",
+        "离线模式只有基于工具的规则，无法回答这个问题。{}如需真实回答，请设置 OPENAI_API_KEY 并使用 OpenAIChatModel。",
+    ),
+    "no tool": ("No tool that I am offered fits the question ({}).", "现有工具都不适合这个问题（{}）。"),
+    "needs": ("The tool {} would fit, but the question does not say: {}.", "工具 {} 适合，但问题中没有给出：{}。"),
+    "silent": ("Nothing is said about: {}.", "没有提到：{}。"),
+    "length": ("The answer has {} {}; the question asks for {}.", "回答有 {} {}，问题要求{}。"),
+    "invented": ("These figures are not in the evidence: {}.", "以下数字在证据中找不到：{}。"),
+    "result": ("{} ({}): {}", "{}（{}）：{}"),
+    "comma": (", ", "，"),
+}
 
 
-def _specs(schema: Schema) -> dict[str, dict[str, Any]]:
-    """The parameters of *schema*, references followed, and of several choices the first that is not null."""
-    found: dict[str, dict[str, Any]] = {}
-    for name, given in schema.get("properties", {}).items():
-        spec = dict(given) if isinstance(given, Mapping) else {}
-        spec |= next((one for one in spec.get("anyOf", ()) if one.get("type") != "null"), {})
-        found[name] = spec | schema.get("$defs", {}).get(str(spec.get("$ref")).rpartition("/")[2], {})
-    return found
+def _say(what: str, question: str, *parts: object) -> str:
+    told = (_say("comma", question).join(map(str, one)) if isinstance(one, list) else one for one in parts)
+    return SAID[what][language(question) == "zh"].format(*told)
 
 
-def _kind(name: str, spec: Schema) -> str:
-    """What a parameter wants, by its type, format, name and description."""
-    kind = re.sub(r"\W|null", "", str(spec.get("type", "string"))).replace("integer", "number")
-    if "enum" in spec or kind != "string":
-        return "enum" if "enum" in spec else kind
-    hints = [spec.get("format"), *plain.terms(name), *plain.terms(spec.get("description") or "")]
-    return next((hint for hint in hints if hint in ("date", "place", "id", "search")), "text")
+def _terms(text: str) -> dict[str, str]:
+    """What *text* speaks of, without filler: one name for all words of one meaning, each with the word in the text."""
+    spaced = re.sub("_|(?<=[a-z])(?=[A-Z])", " ", text)
+    found = [*re.findall(HAN, spaced), *words(re.sub(HAN, " ", spaced))]
+    return {meaning: word for word in found if (meaning := MEANING.get(word, word)) and not word.isdigit()}
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where arguments come from: a *text*, the *question* in it, and *facts*, values of earlier results by key."""
+def _find(kind: str, text: str, choices: Sequence[Any] = ()) -> list[tuple[int, Any]]:
+    """The values of one *kind* in *text*, or those of *choices* that it names, each with its place."""
+    if choices:  # first what stands behind an amount, as in "9 USD"
+        asked, low = _terms(text), text.lower()
+        named = [(low.find(word), one) for one in choices if (word := asked.get(next(iter(_terms(str(one))), "")))]
+        return sorted(named, key=lambda one: (not re.search(r"\d\s*$", text[: one[0]]), one[0]))
+    text = KNOWN.sub(lambda one: one[1] or "|" * len(one[0]), text) if kind == "name" else text  # no known word is one
+    found = next(filter(None, (list(re.finditer(one, text)) for one in PATTERNS.get(kind, ()))), [])
+    if kind == "number":
+        return [(one.start(), (float if "." in one[0] else int)(one[0].replace(",", ""))) for one in found]
+    return [(one.start(), one[0].strip("#.?。？\"'“”「」『』《》")) for one in found]
 
-    text: str
-    question: str
-    today: date
-    facts: Mapping[str, Any]
 
-    def fill(self, schema: Schema) -> tuple[list[dict[str, Any]], list[str]]:
-        """Arguments for *schema*, one set for each value of its one subject such as a city, and what is missing."""
-        filled, missing, taken, more = dict[str, Any](), list[str](), set[int](), dict[str, Any]()
-        for name, spec in _specs(schema).items():
-            required = name in schema.get("required", ())
-            kind, named = _kind(name, spec), plain.after_name(name, self.text)
-            values = [value for value in self.values(kind, spec) if value[0] not in taken]
-            values.sort(key=lambda value: value[0] not in named)
-            if required and name in self.facts and kind != "place":
-                values = [(-1, self.facts[name])]
-            elif kind == "date" and not required:  # of several days the tool's own default knows best
-                days = {day for _, day in values}
-                values = values[:1] if len(days) == 1 and days != {self.today.isoformat()} else []
-            elif not required and kind not in ("enum", "place"):
-                values = [value for value in values if value[0] in named]
-            if values:
-                taken.add(values[0][0])
-                filled[name] = values[0][1]
-                others = dict.fromkeys(value for _, value in values if value != filled[name])
-                more |= {name: others} if kind in ("place", "id", "enum") else {}
-            elif required:
-                missing.append(name)
-        fan = next(iter(more)) if len(more) == 1 else ""
-        return [filled, *({**filled, fan: value} for value in [*more.get(fan, ())][:7])], missing
+def _unsaid(question: str, text: str, told: Container[str]) -> list[str]:
+    """The names in *question* that *text* leaves out, and of its subjects those that are not among the *told* ones."""
+    names = dict.fromkeys(str(name) for kind in ("name", "id") for _, name in _find(kind, question))
+    subjects = [
+        word if word > "一" else one for one, word in _terms(question).items() if one in LABEL and one not in told
+    ]
+    return [one for one in names if one.lower() not in text.lower()] + subjects
 
-    def values(self, kind: str, spec: Schema) -> plain.Found:
-        """What fits a parameter, the best first, each with its place in the text."""
-        if kind == "enum":
-            return plain.mentions(spec["enum"], self.text)
-        if kind == "array":
-            inner = spec.get("items", {})
-            items = [value for _, value in self.values(_kind("", inner), inner)]
-            return [(-2, items)] if items else []
-        kinds = FITS.get(kind, (kind,) if kind in ("number", "date") else ())
-        found = [found for one in kinds if (found := plain.find(one, self.text, self.today))]
-        if kind == "place" and found:  # in "Paris and Atlantis" the unknown name is a place too
-            linked = {at: name for at, name in chain(*found) if plain.is_linked(self.text, at)}
-            return sorted((linked | dict(found[0])).items())
-        phrase = [(-2, plain.search_phrase(self.text, self.question))] if kind in ("text", "search") else []
-        return found[0] if found else phrase
+
+def _resolved(spec: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict(spec) if isinstance(spec, Mapping) else {}  # of several choices the first that is not null counts
+    found |= next((one for one in found.get("anyOf", ()) if one.get("type") != "null"), {})
+    return {**found, **schema.get("$defs", {}).get(str(found.get("$ref")).rpartition("/")[2], {})}
 
 
 def _choose(tools: Sequence[ToolSpec], text: str, least: int = 2) -> list[ToolSpec]:
-    """The tools whose name *text* asks for, by its first word or by all of it, else the closest one."""
-    asked, named, shared = {*plain.terms(text)}, list[ToolSpec](), list[int]()
-    told = asked | {kind for kind in ("place", "id") if plain.find(kind, text)}
+    """The tools whose subject *text* names, of several with one subject the closest; else the closest of all."""
+    values = {"id": re.search(ID, text), "city": _find("name", text)}  # what stands there, though nobody calls it so
+    asked, best = {*_terms(text), *filter(values.get, values)}, dict[str, tuple[int, ToolSpec]]()
     for tool in tools:
-        name = [term for term in plain.terms(tool.name) if term != "search"] or plain.terms(tool.name)
-        named += [tool] if name and (name[0] in asked or asked >= {*name}) else []
-        schema = plain.terms(f"{tool.description} {json.dumps(dict(tool.parameters), ensure_ascii=False)}")
-        shared.append(0 if asked & {*name} else len(told & {*schema}))  # who asks of an order does not cancel_order
-    return named or [tool for tool, common in zip(tools, shared, strict=True) if common == max(least, *shared)][:1]
+        names = [one for one in _terms(tool.name) if one not in ("search", "list", "now")] or [tool.name]
+        about = f"{tool.name} {tool.description} {json.dumps(dict(tool.parameters), ensure_ascii=False)}"
+        shared, subject = len(asked & _terms(about).keys()), names[0] if names[0] in asked else ""
+        if subject or (shared >= least and asked.isdisjoint(names)):  # who asks of an order does not cancel it
+            best[subject] = max(best.get(subject, (0, tool)), (shared, tool), key=lambda one: one[0])
+    return [tool for subject, (_, tool) in best.items() if subject or len(best) == 1]
 
 
-def _plan(request: ChatRequest, source: Source, feedback: str, results: Results) -> tuple[list[ToolCall], str]:
-    """The calls to make now, and a sentence on a tool that fits but lacks arguments."""
-    tools = [tool for tool in request.tools if request.tool_choice in (None, "auto", "required", tool.name)]
-    worked = {result.name for _, result in results if not result.is_error}
-    chosen = [tool for tool in _choose(tools, source.text) if tool.name not in worked]
-    if feedback:
-        chosen += _choose(tools, feedback, least=1)
-        source = replace(source, text=f"{feedback}\n{source.text}")
-    seen = "\n".join(f"{call.arguments} {result.text}" for call, result in results)
-    if not chosen and (not results or plain.unsaid(source.question, seen)):  # ask a tool that takes any text
-        kinds = [{_kind(*item) for item in _specs(tool.parameters).items()} for tool in tools]
-        forced = tools[:1] if request.tool_choice not in (None, "auto") and not results else []
-        chosen = [tool for tool, kind in zip(tools, kinds, strict=True) if "search" in kind] or forced
-    spoken, planned, lacking = language(source.question), dict[tuple[str, str], None](), ""
-    said = plain.said(spoken)
-    for tool in chosen:
-        filled, missing = source.fill(tool.parameters)
-        if missing:
-            lacking = said["needs"].format(
-                tool.name, said["comma"].join(plain.label(one, spoken) or one for one in missing)
-            )
-        else:
-            planned |= {(tool.name, json.dumps(arguments, ensure_ascii=False)): None for arguments in filled}
-    fresh = planned.keys() - {(call.name, call.arguments) for call, _ in results}
-    calls = [ToolCall(f"call_{len(request.messages)}_{n}", *one) for n, one in enumerate(planned) if one in fresh]
-    return calls, lacking or said["no_tool"].format(said["comma"].join(tool.name for tool in tools) or said["none"])
+def _fill(tool: ToolSpec, texts: Sequence[str]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Arguments for *tool* from the first of *texts* that has them, one set for each subject; what is missing."""
+    required, taken, filled = list(tool.parameters.get("required", ())), list[int](), dict[str, list[Any]]()
+    specs = {name: _resolved(one, tool.parameters) for name, one in tool.parameters.get("properties", {}).items()}
+    for name, spec in sorted(specs.items(), key=lambda one: "enum" not in one[1]):  # before what may be any name
+        item = _resolved(spec.get("items", spec), tool.parameters)
+        hints = {item.get("format"), name, *_terms(name)}
+        kind = re.sub(r"\W|null", "", str(item.get("type", "string"))).replace("integer", "number")
+        kind = next((one for one in ("date", "id", "query") if one in hints), "name") if kind == "string" else kind
+        found = next((found for text in texts if (found := _find(kind, text, item.get("enum", ())))), [])
+        found = [one for one in found if one[0] not in taken and str(one[1]).lower() not in tool.name.lower()]
+        free = found[: 8 if "items" in spec or required in ([], [name]) else 1]
+        if free and (name in required or "enum" in item or kind in ("date", *(() if required else ("name", "id")))):
+            taken += [at for at, _ in free]
+            filled[name] = [[value for _, value in free]] if "items" in spec else [value for _, value in free]
+    several = range(max(map(len, filled.values()), default=1))
+    sets = [{name: filled[name][at % len(filled[name])] for name in specs if name in filled} for at in several]
+    return sets[:8], [name for name in required if name not in filled]
+
+
+def _told(value: Any, question: str, detail: bool, key: str = "") -> str:
+    """*value* in words, with its *key* and unit; without *detail* of a long list only the first row."""
+    head, _, unit = key.rpartition("_")
+    parts, unit = (head.split("_"), UNITS[unit]) if head and unit in UNITS else (key.split("_"), "")
+    zh, comma = language(question) == "zh", _say("comma", question)
+    name = "".join(LABEL.get(one.removesuffix("s"), one) for one in parts) if zh else " ".join(parts)
+    if isinstance(value, dict):
+        told = [_told(one, question, detail, key) for key, one in value.items() if one not in (None, "", [], {})]
+        return f"{name} ({comma.join(told)})" if name else comma.join(told)
+    if isinstance(value, list):
+        rows = [_told(one, question, detail) for one in value]
+        if not detail and estimate_tokens(" ".join(rows)) > 100:
+            rows = [re.split(r"(?<=[a-z0-9)%][.!?])\s|(?<=。)", rows[0])[0], "…"]
+        return f"{name}:" * bool(name) + "".join(f"\n- {row}" for row in rows)
+    return f"{name} {value if isinstance(value, str) else json.dumps(value)} {unit}".strip()
 
 
 def _write(question: str, results: Results, detail: bool) -> str:
-    """The answer: what each result says, the figures side by side, what is missing, the notes of the results."""
-    spoken, lines, notes, alike = language(question), list[str](), dict[str, None](), dict[str, dict[str, Any]]()
-    said = plain.said(spoken)
+    """What each result says, what nothing is said about, and the notes in the results."""
+    lines, notes = list[str](), dict[str, None]()
     for call, result in results:
-        asked, value = list(call.read_arguments().values()), plain.decoded(result.text)
-        if isinstance(value, dict):
-            notes |= {str(v): None for k, v in value.items() if plain.meaning(k) == "note"}
-            value = {k: v for k, v in value.items() if not isinstance(v, str) or v not in (*asked, *notes)}
-        told = in_words(value, spoken, detail=detail) or said["none"]
-        told = said["no_result"].format(result.text) if result.is_error else told
-        about = said["comma"].join(map(str, asked))
-        head = plain.label(call.name, spoken).capitalize() + (said["brackets"].format(about) if about else "")
-        lines.append(plain.sentence(f"{head}{said['colon']}{told}", spoken))
-        alike.setdefault(call.name, {})[about] = value
-    lines += filter(None, [compared(same, spoken) for same in alike.values() if detail])
-    missing = plain.unsaid(question, "\n".join(lines)) if not all(result.is_error for _, result in results) else []
-    lines += [said["nothing"].format(said["comma"].join(missing)), *notes] if missing else notes
-    text = plain.fitted(question, ("\n\n" if detail else "\n").join(lines).replace(": \n", ":\n"))
-    return f"{text}\n{said['short']}" if detail and "too_short" in plain.misfits(question, text) else text
+        asked, told = list[Any](), result.text
+        with suppress(ValueError, RecursionError):  # what is no JSON, or too deep, is told as it is
+            asked = list(call.read_arguments().values())
+            value = json.loads(result.text)
+            if isinstance(value, dict):
+                notes |= {str(value.pop("note")): None} if "note" in value else {}
+                value = {key: one for key, one in value.items() if one not in asked}
+            told = _told(value, question, detail)
+        title = _told("", question, detail, re.sub("(?<=[a-z])(?=[A-Z])", "_", call.name)).capitalize()
+        lines.append(_say("result", question, title, asked, told).replace(" ()", "").replace("（）", ""))
+    text = "\n".join(lines)
+    silent = _unsaid(question, text, ("search", "list", "now", *_terms(text)))  # what to do is no subject
+    return ("\n\n" if detail else "\n").join([*lines, *([_say("silent", question, silent)] if silent else []), *notes])
 
 
-def _judge(question: str, answer: str, evidence: str) -> dict[str, Any]:
-    """Check the length of *answer*, what it leaves out, and for figures that come from nowhere."""
-    said = plain.said(language(question))
-    silent, known = plain.unsaid(question, answer), {*plain.pattern("figure").findall(evidence + question)}
-    whole = "=>" in evidence and not plain.pattern("cut").search(evidence)
-    invented = [one for one in plain.pattern("figure").findall(answer) if whole and one not in known]
-    problems = [said["no_answer"]] if answer.startswith(said["cannot"].partition("{")[0]) else []
-    problems += [said[which].format(*sizes) for which, sizes in plain.misfits(question, answer).items()]
-    problems += [said["silent"].format(said["comma"].join(silent))] if silent else []
-    problems += [said["invented"].format(said["comma"].join(dict.fromkeys(invented)))] if invented else []
-    return {
-        "issues": [{"description": problem, "severity": 3} for problem in problems],
-        "feedback": " ".join(problems) or None,
-        "score": max(0.0, 1 - len(problems) / 4),
-        "confidence": 1.0,
-        "passed": not problems,
-        "verdict": "REQUIRED_CHANGES" if problems else "APPROVED",
-    }
+def _verdict(question: str, answer: str, evidence: str = "") -> dict[str, Any]:
+    """What is wrong with *answer*: its length, what it leaves out, and figures that come from nowhere."""
+    problems, asked = list[str](), LENGTH.sub("", question)
+    silent = [asked] if answer.startswith(("I cannot answer", "离线模式")) else _unsaid(asked, answer, _terms(asked))
+    for demand, bound, size, unit in LENGTH.findall(question):
+        count = len(re.findall(r"[\u4e00-\u9fff]" if unit == "字" else r"\w+(?:[.:/’'-]\w+)*", answer))
+        if count < int(size) if bound.lower() in ("at least", "不少于", "至少") else count > int(size):
+            problems.append(_say("length", question, count, unit, demand))
+    problems += [_say("silent", question, silent)] if silent else []
+    whole, known = re.search("^…|left out|略去", evidence) is None, FIGURE.findall(evidence + question)
+    invented = [one for one in dict.fromkeys(FIGURE.findall(answer)) if "=>" in evidence and whole and one not in known]
+    problems += [_say("invented", question, invented)] if invented else []
+    verdict = {"passed": not problems, "verdict": "REQUIRED_CHANGES" if problems else "APPROVED", "confidence": 1.0}
+    score, issues = max(0.0, 1 - len(problems) / 4), [{"description": one, "severity": 3} for one in problems]
+    return {**verdict, "score": score, "feedback": " ".join(problems) or None, "issues": issues}
 
 
 @dataclass(frozen=True, slots=True)
 class OfflineChatModel:
-    """Rules in the place of a model; the same request always gets the same reply.
-
-    Args:
-        name: What logs and events call it.
-        today: The day that "today" means; the real one where it is None.
-    """
+    """Rules in the place of a model: the same request gets the same reply, and no sign of whether reflection pays."""
 
     name: str = "offline"
-    today: date | None = None
+    today: date | None = None  # the day that "tomorrow" counts from; None for the real one
 
     async def complete(self, request: ChatRequest) -> ChatResponse:
         """Call tools, answer from their results, or judge where the schema asks for a verdict."""
         message = self._reply(request)
-        for at in range(0, len(message.text), 24) if request.stream and not message.tool_calls else ():
+        for at in range(0, len(message.text), 24) if request.stream else ():
             request.emit(TextDelta(message.text[at : at + 24]))
-            await asyncio.sleep(0)
         read = sum(estimate_tokens(one.text) for one in request.messages)
         wrote = estimate_tokens(message.text + "".join(call.arguments for call in message.tool_calls))
         return ChatResponse(message, Usage(read, wrote), "tool_calls" if message.tool_calls else "stop")
 
     def _reply(self, request: ChatRequest) -> AssistantMessage:
-        schema = request.response_schema or {}
-        fields = schema.get("properties", {})
-        *before, question = [m.text for m in request.messages if is_real_user(m)] or [request.run.question.text]
-        if not {"passed", "verdict"} & fields.keys():
-            return self._answer(request, question, before, schema)
-        parts = plain.fenced(question) or [request.run.question.text, question]
-        verdict = _judge(*[*parts, "", ""][:3])
-        return AssistantMessage(json.dumps({k: v for k, v in verdict.items() if k in fields}, ensure_ascii=False))
-
-    def _answer(self, request: ChatRequest, question: str, before: list[str], schema: Schema) -> AssistantMessage:
-        turn, said = this_turn(request.messages), plain.said(language(question))
-        calls = {call.id: call for one in turn if isinstance(one, AssistantMessage) for call in one.tool_calls}
+        fields = (request.response_schema or {}).get("properties", {})
+        questions = [one.text for one in request.messages if is_real_user(one)] or [request.run.question.text]
+        if {"passed", "verdict"} & fields.keys():
+            parts = [part for _, part in FENCED.findall(questions[-1])] or [request.run.question.text, questions[-1]]
+            return AssistantMessage(json.dumps({k: v for k, v in _verdict(*parts[:3]).items() if k in fields}))
+        turn = this_turn(request.messages)
+        calls = {call.id: call for one in turn for call in getattr(one, "tool_calls", ())}
         results = [(calls[one.call_id], one) for one in turn if isinstance(one, ToolMessage) and one.call_id in calls]
-        told = [value for _, one in results if not one.is_error and isinstance(value := plain.decoded(one.text), dict)]
-        facts = {key: value for one in told for key, value in one.items()}
-        source = Source(plain.pattern("length").sub("", question), question, self.today or date.today(), facts)
-        rejected = [one.text for one in turn if isinstance(one, UserMessage) and one.synthetic == "reflection"]
-        feedback = "\n".join(re.findall("(?m)^> ?(.*)$", "\n".join(rejected)))
-        planned, reason = _plan(request, source, feedback, results)
-        new = [kind for kind in ("place", "date", "id") if plain.find(kind, question)]
-        for earlier in reversed(before[-3:]) if new and not results else ():  # "and tomorrow?"
-            if not planned:
-                earlier = reduce(lambda text, kind: plain.pattern(kind).sub("", text), new, earlier)
-                source = replace(source, text=f"{source.text}\n{earlier}")
-                planned, reason = _plan(request, source, "", results)
-        if planned:
-            return AssistantMessage("", tuple(planned))
-        text = _write(question, results, bool(rejected)) if results else said["cannot"].format(reason)
-        if schema:
-            facts |= dict.fromkeys(("answer", "report", "summary"), text)
-            filled, missing = source.fill(schema)
-            reason = said["unknown"].format(said["comma"].join(missing))
-            text = said["cannot"].format(reason) if missing else json.dumps(filled[0], ensure_ascii=False)
-        return AssistantMessage(text)
+        rejected = "\n".join(one.text for one in turn if getattr(one, "synthetic", None) == "reflection")
+        feedback = "\n".join(re.findall("(?m)^> ?(.*)", rejected))
+        texts = [feedback, *(self._dated(LENGTH.sub("", one[:20_000])) for one in reversed(questions))]
+        planned, lacking = self._plan(request, texts, results)
+        if planned or not results:
+            return AssistantMessage("" if planned else _say("cannot", texts[1], lacking), planned)
+        return AssistantMessage(_write(texts[1], results, bool(rejected) or "list" in _terms(texts[1])))
+
+    def _plan(self, request: ChatRequest, texts: Sequence[str], results: Results) -> tuple[tuple[ToolCall, ...], str]:
+        """The calls to make now, and why there is none; *texts* are the feedback and the questions, newest first."""
+        feedback, question, *before = texts
+        tools = [tool for tool in request.tools if request.tool_choice in (None, "auto", "required", tool.name)]
+        done = {result.name for _, result in results if not result.is_error}
+        wanted = [(tool, texts[:2]) for tool in _choose(tools, feedback, least=99)]
+        wanted += [(tool, [question]) for tool in _choose(tools, question) if tool.name not in done]
+        new = str(_find("name", question) + _find("date", question)) if re.search("[?？呢]", question) else ""
+        if before and new and not (wanted or results) and _terms(question).keys() <= _terms(new).keys():
+            wanted = [(tool, texts[1:]) for tool in next(filter(None, (_choose(tools, one) for one in before)), [])]
+        if not (wanted or done):
+            wanted = [(tool, [question]) for tool in tools if "query" in tool.parameters.get("required", ())]
+        planned, lacking = dict[tuple[str, str], None](), _say("no tool", question, [one.name for one in tools] or "-")
+        for tool, sources in wanted:
+            sets, missing = _fill(tool, sources)
+            lacking = _say("needs", question, tool.name, missing) if missing else lacking
+            planned |= {(tool.name, json.dumps(one, ensure_ascii=False)): None for one in sets if not missing}
+        fresh = [one for one in planned if one not in {(call.name, call.arguments) for call, _ in results}]
+        return tuple(ToolCall(f"call_{len(request.messages)}_{at}", *one) for at, one in enumerate(fresh)), lacking
+
+    def _dated(self, text: str) -> str:
+        day = self.today or date.today()
+        return re.sub("|".join(DAYS), lambda one: f"{day + timedelta(DAYS[one[0].lower()])} ", text, flags=re.I)

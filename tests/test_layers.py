@@ -12,14 +12,14 @@ import pytest
 LAYERS = """
     frozen messages result errors events budget threads
     model
-    chain phrases progress answer_stream background
+    chain phrases words progress answer_stream background
     judge judging.* output_schema
     tooling.*
     toolbox
     fair_lock store storable memory memory_*
     value_json event_json stores.*
     loop
-    advisors.* tools.* wire.* openai_model local_model offline_model plain_words plain_json loopback testing mcp_*
+    advisors.* tools.* wire.* openai_model local_model offline_model loopback testing mcp_*
     revise
     doors builder
     agent

@@ -1,6 +1,7 @@
 """The model without a model: tools it never saw, arguments from the question, answers from the results, verdicts."""
 
 import json
+from dataclasses import dataclass
 from datetime import date
 from enum import Enum
 from typing import Any, Literal
@@ -167,7 +168,62 @@ def test_it_is_a_chat_model():
     assert OfflineChatModel().name == "offline"
 
 
-ORDERS = (lookup_order, get_customer, cancel_order)
+@tool
+def list_orders(customer: str | None = None, status: Literal["open", "shipped"] | None = None) -> list[dict[str, Any]]:
+    """List the orders, of one customer or of all."""
+    return [{"id": f"A-{n}", "customer": customer, "status": status, "total_eur": n * 1.5} for n in range(1, 4)]
+
+
+@tool
+def sales(start_date: date, end_date: date) -> dict[str, Any]:
+    """Sales between two dates."""
+    return {"revenue_eur": 1234.5}
+
+
+@tool
+def temperature(city: str, unit: Literal["celsius", "fahrenheit"] = "celsius") -> dict[str, Any]:
+    """The temperature of a city now."""
+    return {"city": city, "temperature": 21, "unit": unit}
+
+
+@tool
+def current_time() -> str:
+    """The time now."""
+    return "12:30"
+
+
+@tool(name="getParcelStatus")
+def parcel(trackingNumber: str) -> str:
+    """Where a parcel is."""
+    return "on its way"
+
+
+@tool
+def rate(base: str, target: str) -> float:
+    """The exchange rate of two currencies."""
+    return 0.9
+
+
+@tool
+def delete_file(path: str) -> str:
+    """Delete a file."""
+    return path
+
+
+@dataclass
+class Address:
+    street: str
+    city: str
+
+
+@tool
+def create_customer(name: str, address: Address) -> str:
+    """Create a customer."""
+    return name
+
+
+ORDERS = (lookup_order, get_customer, cancel_order, list_orders)
+FAHRENHEIT = {"city": "Oslo", "unit": "fahrenheit"}
 
 
 @pytest.mark.parametrize(
@@ -215,7 +271,6 @@ ORDERS = (lookup_order, get_customer, cancel_order)
         ("What is the weather in Paris?", [weather, search], [("weather", {"city": "Paris"})]),
         ("Weather in Paris today?", [weather], [("weather", {"city": "Paris"})]),
         ("Weather in Paris tomorrow?", [weather], [("weather", {"city": "Paris", "day": "2026-01-16"})]),
-        ("Weather in Paris today and tomorrow?", [weather], [("weather", {"city": "Paris"})]),
         (
             "Is it warmer in Paris or Rome?",
             [search, weather],
@@ -229,7 +284,31 @@ ORDERS = (lookup_order, get_customer, cancel_order)
         ),
         ("火星今天的天气怎么样？", [weather], [("weather", {"city": "火星"})]),
         ("Who discovered tea?", [weather, search], [("search", {"query": "Who discovered tea"})]),
-        ("Search for tea, max results 2", [search], [("search", {"query": "tea", "max_results": 2})]),
+        ("Search for tea in Japan, please", [search], [("search", {"query": "tea in Japan"})]),
+        ("what's the weather in new york?", [weather], [("weather", {"city": "new york"})]),
+        ("What's the forecast for Oslo?", [weather], [("weather", {"city": "Oslo"})]),
+        (
+            "Weather in Paris, or where is order A-7?",
+            [weather, lookup_order],
+            [("weather", {"city": "Paris"}), ("lookup_order", {"order_id": "A-7"})],
+        ),
+        ("Which orders of Anna are open?", [*ORDERS], [("list_orders", {"customer": "Anna", "status": "open"})]),
+        ("列出所有订单", [*ORDERS], [("list_orders", {})]),
+        (
+            "Sales from 2026-01-01 to 2026-01-31",
+            [sales, add],
+            [("sales", {"start_date": "2026-01-01", "end_date": "2026-01-31"})],
+        ),
+        ("In Fahrenheit, what is the temperature of Oslo?", [temperature], [("temperature", FAHRENHEIT)]),
+        ("巴黎的气温是多少？", [temperature], [("temperature", {"city": "巴黎"})]),
+        ("What time is it?", [current_time, weather], [("current_time", {})]),
+        ("Create a customer Anna at 'Main Street 5'", [create_customer], []),
+        ("Where is my parcel 1Z99AA10?", [parcel], [("getParcelStatus", {"trackingNumber": "1Z99AA10"})]),
+        ("What is the rate from USD to EUR?", [rate], [("rate", {"base": "USD", "target": "EUR"})]),
+        ("上海的气温和湿度是多少？", [weather_of], [("weather", {"city": "上海"})]),
+        ("Tell me a joke about Paris", [weather_of], []),
+        ("Delete the file notes.txt", [delete_file], []),
+        ("Delete this", [delete_file], []),
         ("Write a poem", [add], []),
     ],
 )
@@ -239,40 +318,31 @@ def test_it_chooses_by_the_schema_and_fills_from_the_question(
     assert called(question, *tools) == expected
 
 
-def test_many_subjects_are_asked_for_once_each_and_not_without_end():
-    cities = "Paris, Rome, Paris, Berlin, Madrid, London, Tokyo, Osaka, Seoul, Delhi, Mumbai"
+def test_many_subjects_are_asked_for_and_not_without_end():
+    cities = "Paris, Rome, Berlin, Madrid, London, Tokyo, Osaka, Seoul, Delhi, Mumbai"
 
     asked = [arguments["city"] for _, arguments in called(f"The weather in {cities}", weather)]
 
     assert asked == ["Paris", "Rome", "Berlin", "Madrid", "London", "Tokyo", "Osaka", "Seoul"]
 
 
-def test_a_second_step_uses_what_the_first_one_found():
-    assert called("Who is the customer of order A-7?", *ORDERS)[-1] == ("get_customer", {"customer_id": "C9"})
-    assert "Get customer (C9): name Anna." in answer("Who is the customer of order A-7?", *ORDERS)
-
-
-def test_what_the_results_leave_open_is_searched_for_next():
-    expected = [("weather", {"city": "Dubai"}), ("search", {"query": "Is there a weather warning for Dubai"})]
-
-    assert called("Is there a weather warning for Dubai?", weather, search) == expected
-
-
 def test_the_same_call_is_not_made_twice():
     calls = called("Where is order A-99?", lookup_order)
 
     assert calls == [("lookup_order", {"order_id": "A-99"})]
-    assert answer("Where is order A-99?", lookup_order) == "Lookup order (A-99): no result. There is no order A-99."
+    assert answer("Where is order A-99?", lookup_order) == "Lookup order (A-99): There is no order A-99."
 
 
 @pytest.mark.parametrize(
     ("question", "tools", "text"),
     [
-        ("What is 2 + 3?", [add], "Add (2, 3): 5.0."),
-        ("2 加上 3 等于多少？", [add], "合计（2，3）：5.0。"),
-        ("Where is order A-7?", [lookup_order], "Lookup order (A-7): status shipped, customer id C9."),
-        ("订单 A-7 的状态是什么？", [lookup_order], "搜索订单（A-7）：状态 shipped，客户编号 C9。"),
-        ("Convert 1 USD to EUR", [convert_currency], "Convert currency (1, USD, EUR): amount 1.0, result 2.0."),
+        ("What is 2 + 3?", [add], "Add (2, 3): 5.0"),
+        ("2 加上 3 等于多少？", [add], "合计（2，3）：5.0"),
+        ("Where is order A-7?", [lookup_order], "Lookup order (A-7): status shipped, customer id C9"),
+        ("订单 A-7 的状态是什么？", [lookup_order], "查询订单（A-7）：状态 shipped，客户编号 C9"),
+        ("Convert 1 USD to EUR", [convert_currency], "Convert currency (1, USD, EUR): result 2.0"),
+        ("What time is it?", [current_time], "Current time: 12:30"),
+        ("Sum up 1, 2", [total], "Total ([1, 2]): 3.0"),
     ],
 )
 def test_it_answers_from_the_result_in_the_language_of_the_question(question: str, tools: list[Tool], text: str):
@@ -285,7 +355,7 @@ def test_another_city_gives_another_answer():
 
 
 def test_an_unknown_city_is_reported_with_the_near_names():
-    assert "no result. The sample data have no city called 'Pariss'. Near names: Paris." in answer(
+    assert "Weather (Pariss): The sample data have no city called 'Pariss'. Near names: Paris." in answer(
         "Weather in Rome and Pariss", weather
     )
 
@@ -298,19 +368,23 @@ def test_notes_of_the_results_are_told_once_at_the_end():
 
 
 def test_what_was_not_found_is_said():
-    assert "Nothing was found about: warning." in answer("Weather and warnings for Paris", weather)
-    assert "没有查到：预警。" in answer("巴黎的天气和预警", weather)
+    assert "Nothing is said about: warning." in answer("Weather and warnings for Paris", weather)
+    assert "没有提到：预警。" in answer("巴黎的天气和预警", weather)
 
 
 @pytest.mark.parametrize(
     ("question", "tools", "reason"),
     [
-        ("Write a poem", [], "No tool that I am offered fits the question (offered: none)."),
-        ("Write a poem", [add, weather], "No tool that I am offered fits the question (offered: add, weather)."),
+        ("Write a poem", [], "No tool that I am offered fits the question (-)."),
+        ("Write a poem", [add, weather], "No tool that I am offered fits the question (add, weather)."),
         ("What is the weather?", [weather], "The tool weather would fit, but the question does not say: city."),
-        ("Book a table", [book_table], "The tool book_table would fit, but the question does not say: day, people."),
-        ("写一首诗", [], "现有工具都不适合这个问题（可用工具：无）。"),
-        ("今天天气怎么样？", [weather], "工具 weather 适合，但问题中没有给出：城市。"),
+        (
+            "Book a table",
+            [book_table],
+            "The tool book_table would fit, but the question does not say: restaurant, day, people.",
+        ),
+        ("写一首诗", [], "现有工具都不适合这个问题（-）。"),
+        ("今天天气怎么样？", [weather], "工具 weather 适合，但问题中没有给出：city。"),
     ],
 )
 def test_what_it_cannot_answer_it_says_with_the_reason_and_the_way_to_a_real_model(
@@ -330,9 +404,9 @@ def test_a_follow_up_goes_on_from_the_question_before_it():
     tomorrow = agent.run("And tomorrow?", conversation_id="c")
     elsewhere = agent.run("And in Rome?", conversation_id="c")
 
-    assert tomorrow.text.startswith("Weather (Paris, 2026-01-16): country France.")
+    assert tomorrow.text.startswith("Weather (Paris, 2026-01-16): country France, now (")
     assert elsewhere.text.startswith("Weather (Rome, 2026-01-16): country Italy")
-    assert "I cannot answer this offline" in agent.call("Thanks!", conversation_id="c")
+    assert "I cannot answer this offline" in agent.call("Cool!", conversation_id="c")
 
 
 def test_with_the_tools_taken_away_it_answers_from_what_it_has():
@@ -341,7 +415,7 @@ def test_with_the_tools_taken_away_it_answers_from_what_it_has():
     result = agent.run("Who is the customer of order A-7?")
 
     assert result.stop_reason is StopReason.MAX_ROUNDS
-    assert result.text.startswith("Lookup order (A-7): status shipped, customer id C9.")
+    assert result.text.startswith("Lookup order (A-7): status shipped, customer id C9\n")
 
 
 async def test_the_tool_choice_is_obeyed():
@@ -355,7 +429,7 @@ async def test_the_tool_choice_is_obeyed():
     assert await names(None) == ["weather", "lookup_order"]
     assert await names("none") == []
     assert await names("lookup_order") == ["lookup_order"]
-    assert await names("required", UserMessage("Paris")) == ["weather"]
+    assert await names("required") == ["weather", "lookup_order"]
     assert await names("auto", UserMessage("Paris")) == []
 
 
@@ -379,9 +453,7 @@ async def test_odd_schemas_do_not_stop_it():
         lambda **_: "ok",
     )
 
-    assert called("Give me the long weather of Paris, level 3", odd) == [
-        ("weather", {"city": "Paris", "kind": "long", "level": 3})
-    ]
+    assert called("Give me the long weather of Paris, level 3", odd) == [("weather", {"city": "Paris", "kind": "long"})]
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", "[]", "{}", "null", "[" * 500 + "]" * 500, '{"a": NaN}', "x" * 50_000])
@@ -418,35 +490,6 @@ async def test_it_reports_usage_by_the_estimate():
     assert response.usage == Usage(4, 4)
 
 
-async def test_a_plain_object_is_filled_from_the_question_or_the_results():
-    schema = {"properties": {"name": {"type": "string"}, "age": {"type": "integer"}}, "required": ["name", "age"]}
-    status = {
-        "properties": {"status": {"type": "string"}, "answer": {"type": "string"}},
-        "required": ["status", "answer"],
-    }
-    messages = turn("Where is order A-7?", ("lookup_order", {"order_id": "A-7"}, '{"status": "shipped"}'))
-
-    person = await MODEL.complete(request(UserMessage("This is Anna Schmidt, age 31"), response_schema=schema))
-    order = await MODEL.complete(request(*messages, response_schema=status))
-
-    assert json.loads(person.text) == {"name": "Anna Schmidt", "age": 31}
-    assert json.loads(order.text) == {"status": "shipped", "answer": "Lookup order (A-7): status shipped."}
-
-
-async def test_an_object_it_cannot_fill_it_says():
-    schema = {"properties": {"age": {"type": "integer"}}, "required": ["age"]}
-
-    response = await MODEL.complete(request(UserMessage("This is Anna"), response_schema=schema))
-
-    assert "The question does not say: age." in response.text
-
-
-def test_an_agent_with_an_output_type_gets_its_value():
-    agent = SimpleReactAgent(model=MODEL, tools=[add], output_type=dict[str, Any])
-
-    assert agent.run("What is 2 + 3?").output == {}
-
-
 EVIDENCE = 'weather({"city": "Paris"})\n=> {"city": "Paris", "now": {"temperature_c": 6.5}}'
 
 
@@ -454,49 +497,37 @@ EVIDENCE = 'weather({"city": "Paris"})\n=> {"city": "Paris", "now": {"temperatur
     ("question", "draft", "evidence", "feedback"),
     [
         ("Weather in Paris?", "Paris: 6.5 °C", EVIDENCE, None),
-        ("Weather in Paris?", "6.5 °C", EVIDENCE, "The answer says nothing about: Paris."),
-        ("Weather in Paris and Rome?", "Paris: 6.5", EVIDENCE, "The answer says nothing about: Rome."),
+        ("Weather in Paris?", "6.5 °C", EVIDENCE, "Nothing is said about: Paris."),
+        ("Weather in Paris and Rome?", "Paris: 6.5", EVIDENCE, "Nothing is said about: Rome."),
+        ("Where is order A-7?", "On its way", "", "Nothing is said about: A-7."),
         ("Weather in Paris?", "Paris: 7.5 °C, 9", EVIDENCE, "These figures are not in the evidence: 7.5, 9."),
         ("Is it 5 degrees in Paris?", "Paris: not 5 but 6.5", EVIDENCE, None),
         ("Weather in Paris?", "Paris: 7.5 °C", "", None),
         ("Weather in Paris?", "Paris: 7.5 °C", f"[2 earlier tool calls left out]\n{EVIDENCE}", None),
         (
-            "Weather in Paris today, the coming week and warnings?",
-            "Paris 6.5",
-            EVIDENCE,
-            "The answer says nothing about: today, trend, warning.",
-        ),
-        ("Weather in Paris today, the coming week and warnings?", "Now in Paris; forecast; no alerts", EVIDENCE, None),
-        (
             "Paris in at least 5 words",
             "Paris is nice",
             "",
-            "The answer has 3 words; the question asks for at least 5. Give more of the evidence, in detail.",
+            "The answer has 3 words; the question asks for at least 5 words.",
         ),
         (
             "Paris in at most 2 words",
             "Paris is nice",
             "",
-            "The answer has 3 words; the question allows at most 2. Make it shorter.",
+            "The answer has 3 words; the question asks for at most 2 words.",
         ),
-        (
-            "用不少于 9 字说明北京的预警",
-            "北京没有预警",
-            "",
-            "回答只有 6 个汉字，问题要求不少于 9 个。请补充证据中的详细内容。",
-        ),
-        ("北京未来七天怎么样？", "北京：晴", "", "回答没有提到：趋势。"),
+        ("At least 3 words on Paris", "Paris, 6.5 °C", "", None),
+        ("用不少于 9 字说明北京的预警", "北京没有预警", "", "回答有 6 字，问题要求不少于 9 字。"),
+        ("上海和北京怎么样？", "北京：晴", "", "没有提到：上海。"),
         (
             "Write a poem",
-            "I cannot answer this offline: there is no model behind me, only rules over tools. x",
+            "I cannot answer this offline, by rules over tools. x",
             "",
-            "This does not answer the question.",
+            "Nothing is said about: Write a poem.",
         ),
     ],
 )
-async def test_it_judges_by_length_places_topics_and_figures(
-    question: str, draft: str, evidence: str, feedback: str | None
-):
+async def test_it_judges_by_length_names_and_figures(question: str, draft: str, evidence: str, feedback: str | None):
     judgement = await LLMJudge(MODEL).evaluate(Draft(question, draft, evidence, request()))
 
     assert (judgement.passed, judgement.feedback) == (feedback is None, feedback)
@@ -532,8 +563,8 @@ CHINESE = (
 @pytest.mark.parametrize(
     ("question", "cities", "query", "feedback"),
     [
-        (ENGLISH, ["Beijing", "Shanghai"], "weather warnings for Beijing", "the question asks for at least 200."),
-        (CHINESE, ["北京", "上海"], "北京天气的预警情况", "问题要求不少于 200 个。"),
+        (ENGLISH, ["Beijing", "Shanghai"], "weather warnings for Beijing", "the question asks for at least 200 words."),
+        (CHINESE, ["北京", "上海"], "北京天气的预警情况", "问题要求不少于 200 字。"),
     ],
 )
 def test_the_report_is_rejected_once_for_its_length_and_the_revision_mends_it(
@@ -571,39 +602,35 @@ async def test_feedback_that_names_a_tool_makes_it_call_that_tool():
     ]
 
 
-async def test_after_feedback_it_tells_the_evidence_in_detail_and_side_by_side():
-    results = [
-        ("weather", {"city": city}, json.dumps({"now": {"high_c": high}})) for city, high in (("Paris", 7), ("Rome", 9))
-    ]
-    messages = (*turn("Weather in Paris and Rome", *results), AssistantMessage("draft"), feedback("Too short."))
+async def test_after_feedback_it_tells_in_detail_what_was_brief_before():
+    rows = [{"title": f"Paper {n}", "text": "It was cold. It was dark. " * 9} for n in (1, 2)]
+    first = turn("What do papers say?", ("papers", {}, json.dumps({"results": rows})))
 
-    response = await MODEL.complete(request(*messages, tools=(weather,)))
+    brief = await MODEL.complete(request(*first))
+    whole = await MODEL.complete(request(*first, AssistantMessage(brief.text), feedback("Too short.")))
 
-    assert response.text == (
-        "Weather (Paris): now: high 7 °C.\n\nWeather (Rome): now: high 9 °C.\n\n"
-        "Side by side: high 7 °C (Paris), high 9 °C (Rome)."
-    )
+    assert brief.text == "Papers: results:\n- title Paper 1, text It was cold.\n- …"
+    assert whole.text.count("It was dark.") == 18
 
 
-async def test_a_length_that_the_evidence_cannot_give_is_said_and_not_padded():
-    result = ReflectionAgent(model=MODEL, tools=[add]).run("What is 2 + 3? Explain in at least 100 words.")
+async def test_a_list_that_is_short_or_wanted_whole_is_told_whole():
+    rows = [{"id": n, "note": "x" * 90} for n in range(9)]
 
-    assert (
-        result.text
-        == "Add (2, 3): 5.0.\nThe evidence holds no more than this, so the length asked for cannot be reached."
-    )
-    assert not result.approved
+    short = await MODEL.complete(request(*turn("Tags?", ("tags", {}, '{"tags": ["a", 1, null], "empty": []}'))))
+    whole = await MODEL.complete(request(*turn("List all papers", ("papers", {}, json.dumps(rows)))))
+
+    assert short.text == "Tags: tags:\n- a\n- 1\n- null"
+    assert whole.text.count("\n- id ") == 9
 
 
-def test_a_length_limit_is_kept_from_the_first_draft_on():
-    result = ReflectionAgent(model=MODEL, tools=[weather]).run("Weather report for Paris in at most 25 words")
+async def test_units_stand_behind_their_figures_and_what_stands_in_an_object_in_brackets():
+    value = {"now": {"high_c": 7, "wind_kmh": 12, "wet": True}, "c": 3}
 
-    assert result.text.startswith("Weather (Paris): country France, 2026-01-15. Now: ")
-    assert (len(result.text.split()) <= 25, result.stop_reason, len(result.reflections)) == (
-        True,
-        StopReason.APPROVED,
-        1,
-    )
+    english = await MODEL.complete(request(*turn("Weather?", ("weather", {}, json.dumps(value)))))
+    chinese = await MODEL.complete(request(*turn("天气？", ("weather", {}, json.dumps(value)))))
+
+    assert english.text == "Weather: now (high 7 °C, wind 12 km/h, wet true), c 3"
+    assert chinese.text == "天气：现在 (最高 7 °C，风速 12 km/h，wet true)，c 3"
 
 
 def test_what_it_cannot_answer_is_not_approved():

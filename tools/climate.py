@@ -7,7 +7,6 @@ the weather tool and the warnings that the search tool finds agree with each oth
 from __future__ import annotations
 
 import json
-import re
 import unicodedata
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -116,16 +115,6 @@ def find_place(name: str) -> Place:
         f"The sample data have no city called {name[:100]!r}. "
         f"{'Near names' if found else 'It has, for example'}: {', '.join(some)}."
     )
-
-
-@cache
-def name_pattern() -> re.Pattern[str]:
-    """Finds the names of the sample's cities in a text, as group ``v``; of two that begin alike the longer one."""
-    names = sorted({n for p in places() for n in (*p.names.values(), *p.aliases)}, key=lambda name: (-len(name), name))
-    letter = r"[^\W\u4e00-\u9fff]"
-    latin = "|".join(re.escape(name) for name in names if script(name) == "en")
-    chinese = "|".join(name for name in names if script(name) == "zh")
-    return re.compile(rf"(?i)(?P<v>(?<!{letter})(?:{latin})(?!{letter})|{chinese})")
 
 
 @cache

@@ -20,7 +20,7 @@ def weather(city: str, day: date | None = None) -> dict[str, Any]:
     """Current weather of a city and the trend of the coming seven days. Bundled sample data, not real.
 
     Temperatures are in degrees Celsius, precipitation in millimetres, wind in kilometres per hour (in
-    the trend the day's maximum). The same city and day always give the same values.
+    the trend the day's maximum), humidity in percent. The same city and day always give the same values.
 
     Args:
         city: The city's name, in English or Chinese; conditions and notes come back in the same language.

@@ -16,7 +16,7 @@ from reactflow.offline_model import OfflineChatModel
     ("arguments", "facts"),
     [
         ([], ["Question: Using the weather in Beijing", 'weather {"city": "Beijing"}', "asks for at least 200"]),
-        (["--zh"], ["Question: 请你根据北京今天的天气", 'weather {"city": "北京"}', "问题要求不少于 200 个"]),
+        (["--zh"], ["Question: 请你根据北京今天的天气", 'weather {"city": "北京"}', "问题要求不少于 200 字"]),
     ],
 )
 def test_the_report_shows_one_rejection_with_its_reason_and_a_revision_that_is_accepted(

@@ -6,7 +6,7 @@ import pytest
 
 from reactflow import SimpleReactAgent, ToolError
 from reactflow.testing import ScriptedChatModel, calls, says
-from reactflow.tools.climate import CONDITIONS, find_place, name_pattern, places, weather_of
+from reactflow.tools.climate import CONDITIONS, find_place, places, weather_of
 from reactflow.tools.weather import weather
 
 DAY = date(2026, 1, 15)
@@ -134,12 +134,6 @@ def test_no_two_cities_share_a_name():
 
     assert len(names) == len(set(names))
     assert all(name in (*find_place(name).names.values(), *find_place(name).aliases) for name in names)
-
-
-def test_names_are_found_in_a_text_whole_and_the_longest_first():
-    text = "New York City, parisian food, paris, 上海和北京"
-
-    assert [match["v"] for match in name_pattern().finditer(text)] == ["New York City", "paris", "上海", "北京"]
 
 
 async def test_an_agent_passes_the_day_as_a_date_and_reads_the_error():
