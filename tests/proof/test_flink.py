@@ -87,13 +87,13 @@ def test_on_a_cluster_the_key_is_that_of_its_own_environment(tmp_path):
             done = run_page(tmp_path, server, *remote(port))
             assert done.returncode == 0, done.stderr[-3000:]
             assert (tmp_path / "a.csv").read_text() == "id,claim\n1,draft of description=hail; image=a\n"
+            assert len(server.calls()) == 2
         with cluster(tmp_path / "without") as port:
             done = run_page(tmp_path, server, *remote(port))
-        calls = server.calls()
-
-    assert done.returncode == 1, f"{done.returncode}: {done.stderr[-3000:]}"
-    assert f"needs the environment variable {variable}, which is not set" in " ".join(done.stderr.split())
-    assert len(calls) == 2
+            assert done.returncode == 1, f"{done.returncode}: {done.stderr[-3000:]}"
+            words = f"needs the environment variable {variable}, which is not set"
+            assert words in " ".join(done.stderr.split()), done.stderr[-3000:]
+            assert len(server.calls()) == 2
 
 
 def remote(port):
