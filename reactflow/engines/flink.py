@@ -147,7 +147,7 @@ class FlinkAgents:
         """The name of the function ``(prompt, key)`` that runs *spec*; it is registered the first time."""
         sent, variables = keys_in_environment(spec, self.catalog.secrets)
         self.variables |= variables
-        kind = (sent, debug, log, self.work.purse)
+        kind = (sent, debug, log, self.work.purse, self.work.last_words)
         name = self._names.get(kind)
         if name is None:
             work = replace(self.work, agent=sent, debug=debug or self.work.debug, log=log)

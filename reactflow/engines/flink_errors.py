@@ -17,18 +17,37 @@ _OF_THE_JOB = re.compile(r"Job(?:Execution|Submission)Exception|Failed to (?:exe
 """What stands in an error that came after the statement had been understood: the statement is not to blame."""
 
 
-def explained(error: Exception, statement: Statement) -> ReactflowError:
-    """*error* as one of *statement*: what is wrong, without Flink's trace, which may quote rows."""
+_LOST = re.compile(r"TaskNotRunningException: Task is not running, but in state")
+"""A task failed while a checkpoint was made.  The end of the checkpoint sends the task what had to wait for it, and Flink
+then takes it for the cause that nothing can be sent there any more."""
+
+
+def explained(error: Exception, statement: Statement, last_word: str | None = None) -> ReactflowError:
+    """*error* as one of *statement*: what is wrong, without Flink's trace, which may quote rows.
+
+    Args:
+        error: What PyFlink raised.
+        statement: What ran.
+        last_word: What a worker wrote before it failed; it counts where Flink lost the reason.
+    """
     text = str(error)
     _, in_python, trace = text.rpartition("Traceback (most recent call last)")
-    if in_python:
-        kind, reason = _reason(trace)
+    lost = not in_python and _LOST.search(text) is not None
+    if lost and last_word is None:
+        return _failed(statement, "a task failed, and Flink lost the reason; the log of its task manager has it.")
+    if in_python or lost:
+        kind, reason = _reason(trace) if in_python else _split(last_word or "")
         if kind == JobStopped.__name__:
             return JobStopped(reason, reason=StopReason.COST_BUDGET)
         return _failed(statement, f"{kind}: {reason}"[:500])
     java = _JAVA.findall(text)
     words = java[-1].strip() if java else text.splitlines()[0] if text else type(error).__name__
     return _failed(statement, words[:1000]) if _OF_THE_JOB.search(text) else statement.error(words[:1000])
+
+
+def _split(word: str) -> tuple[str, str]:
+    kind, _, reason = word.partition(": ")
+    return kind, reason
 
 
 def _failed(statement: Statement, reason: str) -> WorkflowError:

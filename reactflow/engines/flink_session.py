@@ -20,6 +20,7 @@ from reactflow.engines.flink_sql import (
     written_table,
 )
 from reactflow.engines.flink_state import JobFolder
+from reactflow.engines.shared import last_word
 from reactflow.specs.catalog import Catalog
 from reactflow.sql.commands import carry_out, is_ours
 from reactflow.sql.dialect import read_table
@@ -47,6 +48,7 @@ class FlinkSession:
         )
         self.tables = new_environment(self.settings.flink_options())
         self.agents = register_agents(self.tables, self.catalog, self.settings.work)
+        self._last_words = Path()  # of the run that is under way
 
     def run(self, script: str) -> Iterator[Result]:
         """Run *script*, and yield what each statement gave.  One that reads is done when its rows have been read.
@@ -59,7 +61,8 @@ class FlinkSession:
         statements = [ungrouped(statement) for statement in split(script)]
         outputs = dict(self.settings.outputs)
         with JobFolder(self.settings.checkpoints, script, self.settings.tables) as folder:
-            self.agents.work = replace(self.settings.work, purse=folder.purse(self.settings.max_cost_usd))
+            purse, self._last_words = folder.purse(self.settings.max_cost_usd), folder.new_place("last-words")
+            self.agents.work = replace(self.settings.work, purse=purse, last_words=str(self._last_words))
             created = {table.bare for each in statements if each and (table := read_table(each)) is not None}
             for name in set(self.settings.tables) - created:
                 path, columns = folder.read(name, self.settings.tables[name])
@@ -126,18 +129,21 @@ class FlinkSession:
             if done.get_job_client() is not None and not shows:
                 done.wait()
         except Exception as error:  # a Java exception in one of several wrappers
-            raise explained(error, statement) from error
+            raise explained(error, statement, last_word(self._last_words)) from error
         if not shows:
             return Result(statement, message="Done.")
-        return Result(statement, tuple(done.get_table_schema().get_field_names()), _Rows(done, statement))
+        return Result(
+            statement, tuple(done.get_table_schema().get_field_names()), _Rows(done, statement, self._last_words)
+        )
 
 
 class _Rows(Iterable[tuple[Any, ...]]):
     """The rows of a query, as they come; of one whose rows change, those that are left in the end."""
 
-    def __init__(self, done: Any, statement: Statement) -> None:
+    def __init__(self, done: Any, statement: Statement, last_words: Path) -> None:
         self._done = done
         self._statement = statement
+        self._last_words = last_words
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = []
@@ -150,5 +156,5 @@ class _Rows(Iterable[tuple[Any, ...]]):
                     else:
                         rows.remove(values)
         except Exception as error:
-            raise explained(error, self._statement) from error
+            raise explained(error, self._statement, last_word(self._last_words)) from error
         return iter(rows)

@@ -82,11 +82,13 @@ class JobFolder:
         Raises:
             ConfigurationError: *limit_usd* is not above 0.
         """
-        if limit_usd is None:
-            return None
-        place = self.path / "spent" / uuid4().hex
+        return None if limit_usd is None else Purse(limit_usd, str(self.new_place("spent")))
+
+    def new_place(self, name: str) -> Path:
+        """A new, empty folder for what the workers of this run write."""
+        place = self.path / name / uuid4().hex
         place.mkdir(parents=True)
-        return Purse(limit_usd, str(place))
+        return place
 
     def checkpoints(self, number: int) -> Path:
         """Where statement *number* keeps its checkpoints."""

@@ -1,4 +1,4 @@
-"""What the workers of one job share by a folder that all of them see: the log of their steps, and one purse.
+"""What the workers of one job share by a folder that all of them see: the log of their steps, one purse, last words.
 
 Each worker writes a file of its own, so there is nothing to lock, and any shared disk will do.  The process that
 starts the job makes the folder; a worker that does not find it says so, instead of making another one.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import struct
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +19,7 @@ from reactflow.batch.calls import Spending
 from reactflow.batch.job import JobStopped
 from reactflow.batch.journal import readable
 from reactflow.budget import Price
-from reactflow.errors import ConfigurationError, StoreError
+from reactflow.errors import ConfigurationError, ReactflowError, StoreError
 from reactflow.frozen import FrozenDict
 from reactflow.messages import NO_USAGE, Usage
 from reactflow.result import StopReason
@@ -71,6 +72,26 @@ class OwnFile:
     def close(self) -> None:
         """Close the file; it stays."""
         self._file.close()
+
+
+@contextmanager
+def leaving_word(folder: str | None) -> Iterator[None]:
+    """Write what ends the job into a file in *folder*, for an engine that may lose it."""
+    try:
+        yield
+    except ReactflowError as error:
+        if folder is not None:
+            with suppress(OSError):  # it is raised all the same
+                (Path(folder) / f"part-{uuid4().hex}").write_text(
+                    f"{type(error).__name__}: {error}", "utf-8", "replace"
+                )
+        raise
+
+
+def last_word(folder: Path) -> str | None:
+    """What a worker wrote last into *folder*, None where none did."""
+    newest = max(folder.iterdir(), key=lambda path: path.stat().st_mtime_ns, default=None)
+    return None if newest is None else newest.read_text("utf-8")
 
 
 @dataclass(frozen=True, slots=True)

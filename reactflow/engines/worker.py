@@ -17,7 +17,7 @@ from reactflow.batch.job import Job, JobSettings
 from reactflow.batch.journal import Journal
 from reactflow.batch.limits import Limits
 from reactflow.budget import Price
-from reactflow.engines.shared import LogPlace, Purse, SharedSpending
+from reactflow.engines.shared import LogPlace, Purse, SharedSpending, leaving_word
 from reactflow.errors import ConfigurationError
 from reactflow.frozen import EMPTY, FrozenDict
 from reactflow.specs.building import Workshop, connections_of
@@ -50,6 +50,7 @@ class Work:
         prices: By model name; they give each row its cost.
         purse: What all workers may spend together; needs prices.  None for no limit.
         log: Where each step of the agent is logged; needs a spec.  None for nowhere.
+        last_words: A folder where a worker also writes what ends the job, since engines can lose it; None for none.
         debug: Whether errors are told with their message and trace, which may quote the row.
 
     Raises:
@@ -70,6 +71,7 @@ class Work:
     prices: Mapping[str, Price] = field(default=EMPTY)
     purse: Purse | None = None
     log: LogPlace | None = None
+    last_words: str | None = None
     debug: bool = False
 
     def __post_init__(self) -> None:
@@ -95,7 +97,8 @@ class Work:
             ConfigurationError: An environment variable, a function, an extra or a shared folder is missing here.
             StoreError: The cache cannot be used.
         """
-        return Worker(self)
+        with leaving_word(self.last_words):
+            return Worker(self)
 
 
 class Worker:
@@ -125,6 +128,7 @@ class Worker:
             listen=None if self._log is None else self._log.rows.listen,
         )
         self._concurrency = work.concurrency
+        self._last_words = work.last_words
         self._job = Job(self._runner, settings)
 
     async def answer(self, prompt: str | None, key: str | None) -> Outcome | None:
@@ -135,6 +139,10 @@ class Worker:
             StoreError: The cache, the log or the purse failed.
             WorkflowError: The row failed, and a failing row ends the job.
         """
+        with leaving_word(self._last_words):
+            return await self._in_turn(prompt, key)
+
+    async def _in_turn(self, prompt: str | None, key: str | None) -> Outcome | None:
         async with self._slots:
             if self._purse is None or self._purse.of_all_usd() < self._purse.limit_usd:
                 return self.settle(await self._answered(prompt, key), key)

@@ -247,6 +247,23 @@ def test_a_job_that_failed_is_not_the_statements_fault(around):
     assert "The job in line 2 failed: No slots." in str(found)
 
 
+LOST = """org.apache.flink.runtime.client.JobExecutionException: Job execution failed.
+Caused by: org.apache.flink.util.FlinkException: An OperatorEvent from an OperatorCoordinator to a task was lost.
+Caused by: org.apache.flink.X.TaskNotRunningException: Task is not running, but in state FAILED
+\tat org.apache.flink"""
+
+
+def test_a_reason_that_flink_lost_is_the_last_word_of_a_worker():
+    found = explained(RuntimeError(LOST), only("SELECT x"), "SpecError: 'house' needs a key: export KEY=...")
+    assert isinstance(found, WorkflowError)
+    assert str(found).endswith("The job in line 1 failed: SpecError: 'house' needs a key: export KEY=...")
+    spent = explained(RuntimeError(LOST), only("SELECT x"), "JobStopped: 2.0000 of 2 dollars are spent.")
+    assert (type(spent), str(spent)) == (JobStopped, "2.0000 of 2 dollars are spent.")
+    assert "the log of its task manager has it" in str(explained(RuntimeError(LOST), only("SELECT x")))
+    known = "Traceback (most recent call last):\nreactflow.errors.StoreError: The disk is full.\n"
+    assert "The disk is full" in str(explained(RuntimeError(known), only("SELECT x"), "SpecError: of an earlier try"))
+
+
 def test_money_that_is_used_up_is_told_as_such():
     trace = "Traceback (most recent call last):\n  File x\nException: (\"Error happens inside the class 'X' during "
     trace += "handling input '[1]'\", JobStopped('2.0000 of 2 dollars are spent; start it again to go on.'))\n\tat java"

@@ -11,9 +11,9 @@ import pytest
 from reactflow import ConfigurationError
 from reactflow.batch.job import JobStopped
 from reactflow.budget import Price
-from reactflow.engines.shared import LogPlace, OwnFile, Purse, SharedSpending
+from reactflow.engines.shared import LogPlace, OwnFile, Purse, SharedSpending, last_word
 from reactflow.engines.worker import Work
-from reactflow.errors import StoreError
+from reactflow.errors import StoreError, WorkflowError
 from reactflow.frozen import FrozenDict
 from reactflow.loopback import LoopbackServer, reply_text
 from reactflow.messages import Usage
@@ -160,3 +160,17 @@ def test_a_purse_needs_prices_and_dollars(tmp_path):
         Work(agent=str.upper, purse=Purse(1.0, str(tmp_path)))
     with pytest.raises(ConfigurationError, match="dollars above 0"):
         Purse(float("nan"), str(tmp_path))
+
+
+async def test_a_worker_leaves_word_of_what_ends_the_job(tmp_path):
+    assert last_word(tmp_path) is None
+    work = Work(agent=lambda prompt: 1 / 0, handle_exception="fail", last_words=str(tmp_path))
+    worker = work.open()
+    with pytest.raises(WorkflowError):
+        await worker.answer("灾情", "键")
+    worker.close()
+    assert "Row '键' failed, and handle_exception is 'fail'" in last_word(tmp_path)
+    assert last_word(tmp_path).startswith("WorkflowError: ")
+    for folder in (str(tmp_path / "elsewhere"), None):
+        with pytest.raises(ConfigurationError, match="cannot be used on this worker"):
+            Work(agent=drafter(), log=LogPlace(str(tmp_path / "none")), last_words=folder).open()
