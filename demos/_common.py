@@ -14,6 +14,7 @@ from reactflow.events import (
     DraftReady,
     Event,
     LessonLearned,
+    ModelFailed,
     ModelFinished,
     ModelStarted,
     RevisionStarted,
@@ -75,6 +76,8 @@ def show(event: Event) -> None:
             line("error" if event.is_error else "result", event.text, at_most=1)
         case ModelFinished():
             line("tokens", f"{event.usage.input_tokens} in, {event.usage.output_tokens} out")
+        case ModelFailed():
+            line("failed", event.error)
         case DraftReady():
             print(f"\ndraft {event.draft}")
             line("text", event.text, at_most=4)

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypedDict, TypeVar, Unpack
 from reactflow.answer_stream import AnswerStream, Drafts, check_drafts
 from reactflow.background import run_blocking, stream_blocking
 from reactflow.budget import NO_BUDGET, Budget, Meter
-from reactflow.errors import ConfigurationError, ConflictError, StoreError
+from reactflow.errors import ConfigurationError, ConflictError, StoreError, near
 from reactflow.events import Emit, Event, RunFinished, RunStarted, discard
 from reactflow.frozen import EMPTY, FrozenDict
 from reactflow.judge import FLAGS
@@ -87,6 +87,19 @@ def check_max_rounds(value: object) -> None:
         raise ConfigurationError(f"max_rounds={value!r}: give a whole number from 1, or None for no limit.")
 
 
+def read_settings(settings: Settings) -> Call:
+    """Return *settings* checked.
+
+    Raises:
+        ConfigurationError: A value is wrong.
+        TypeError: There is no such setting, as of any call with a wrong keyword.
+    """
+    unknown = sorted(settings.keys() - Settings.__annotations__.keys())
+    if unknown:
+        raise TypeError(f"There is no setting {unknown[0]!r} of a call: {near(unknown[0], Settings.__annotations__)}.")
+    return Call(**settings)
+
+
 def read_question(question: object) -> UserMessage:
     """Return *question* as a message, or raise ConfigurationError where it is none or blank."""
     message = UserMessage(question) if isinstance(question, str) else question
@@ -129,7 +142,7 @@ class Doors(Generic[ResultT]):
 
     async def arun(self, question: str | UserMessage, **settings: Unpack[Settings]) -> ResultT:
         """Ask, and return the whole result; see :meth:`run`."""
-        return await self._launch(read_question(question), Call(**settings), emit=discard, stream=False)
+        return await self._launch(read_question(question), read_settings(settings), emit=discard, stream=False)
 
     def stream(
         self, question: str | UserMessage, *, drafts: Drafts = "hide", **settings: Unpack[Settings]
@@ -150,7 +163,7 @@ class Doors(Generic[ResultT]):
                 its round, and ``AnswerRevised`` where the answer is not the draft that was shown.
             settings: See :class:`Settings`.
         """
-        message, call = read_question(question), Call(**settings)
+        message, call = read_question(question), read_settings(settings)
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         answers = AnswerStream(_from_any_thread(events), drafts=check_drafts(drafts), holds_back=self.holds_back)
         task = asyncio.create_task(self._launch(message, call, emit=answers, stream=True))

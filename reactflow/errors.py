@@ -21,7 +21,24 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from rapidfuzz import process
+from rapidfuzz.distance import Indel
+
 from reactflow.result import AgentResult, StopReason
+
+
+def nearest(word: str, known: Collection[str]) -> list[str]:
+    """Up to three of *known* that *word* may have meant, the likeliest first."""
+    alike = process.extract(word, sorted(known), scorer=Indel.normalized_similarity, score_cutoff=0.6, limit=3)
+    return [each for each, *_ in alike]
+
+
+def near(word: str, known: Collection[str]) -> str:
+    """A hint at what *word* may have meant, and what there is; ends without a full stop."""
+    close = nearest(word, known)
+    more = f", and {len(known) - 20} more" if len(known) > 20 else ""
+    listed = ", ".join(sorted(known)[:20]) + more or "none"
+    return f"did you mean {' or '.join(map(repr, close))}? There is: {listed}" if close else f"there is: {listed}"
 
 
 class ReactflowError(Exception):

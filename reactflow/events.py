@@ -86,6 +86,17 @@ class ModelFinished(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFailed(Event):
+    """A model was asked and gave no answer; *error* is the class of what was raised, whoever deals with it."""
+
+    round: int
+    role: str
+    model: str
+    error: str
+    elapsed_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolStarted(Event):
     """A tool begins to run."""
 

@@ -6,7 +6,7 @@ An evaluator looks at a draft and says whether it may go out.  Code comes first:
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -219,7 +219,7 @@ class LLMJudge:
 
     def _request(self, draft: Draft) -> ChatRequest:
         """A request on the same run, without tools, history or a stream."""
-        mark = secrets.token_hex(8)
+        mark = os.urandom(8).hex()
         said = phrases(draft.question)
         parts = (
             (said.question, shorten_middle(draft.question, self.max_draft_chars, question=draft.question)),

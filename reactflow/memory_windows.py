@@ -6,10 +6,11 @@ Both work over any store, and show whole turns only, as the message window does.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from secrets import token_hex
+from typing import NamedTuple
 
 from reactflow.errors import ConfigurationError, ModelBehaviorError
 from reactflow.memory import MAX_PAGE, StoreMemory, check_conversation_id, check_store, read_window, window_start
@@ -95,8 +96,7 @@ CHARS_PER_WORD = 20
 """Where a model ignores the limit on words, its summary is cut at this many characters for each."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Summary:
+class _Summary(NamedTuple):
     """What stands for all messages up to sequence number *upto*."""
 
     text: str = ""
@@ -229,7 +229,7 @@ class SummarisingChatMemory(StoreMemory):
         return backlog
 
     async def _summarised(self, request: ChatRequest, summary: _Summary, backlog: Sequence[StoredMessage]) -> _Summary:
-        marker = f"=== {token_hex(8)} ==="  # not to be guessed, so no message can end the data early
+        marker = f"=== {os.urandom(8).hex()} ==="  # not to be guessed, so no message can end the data early
         lines = [f"Earlier summary: {summary.text}"] if summary.text else []
         lines += [_as_line(stored.message)[: self.max_tokens] for stored in backlog]
         asked = request.aside(

@@ -23,6 +23,7 @@ from reactflow.errors import BudgetExceeded, ModelBehaviorError
 from reactflow.events import (
     Emit,
     Event,
+    ModelFailed,
     ModelFinished,
     ModelStarted,
     ReasoningDelta,
@@ -286,20 +287,18 @@ async def ask(model: ChatModel, request: ChatRequest, *, role: str) -> ChatRespo
     try:
         response = await run.meter.cut(_complete(model, request.replace(emit=speaker), role))
         _check_response(response, model.name)
-    except asyncio.CancelledError as error:
-        speaker.withdraw()
-        _count_unknown(model, request, role, UNKNOWN_USAGE, 0)
-        if cancels():
-            raise
-        run.model_error = ModelBehaviorError(f"Model {model.name!r} was cancelled from within and gave no answer.")
-        raise run.model_error from error
     except BaseException as error:
         speaker.withdraw()
-        if isinstance(error, (BudgetExceeded, TimeoutError)):  # cut, so paid for as far as it came
+        if isinstance(error, (BudgetExceeded, TimeoutError, asyncio.CancelledError)):  # cut, and paid for
             _count_unknown(model, request, role, UNKNOWN_USAGE, 0)
-        if not isinstance(error, BudgetExceeded):
-            run.model_error = error
-        raise
+        failure = _failure(error, model.name)
+        if not isinstance(failure, (BudgetExceeded, asyncio.CancelledError)):
+            run.model_error = failure
+        kind, took = type(failure).__name__, time.perf_counter() - started
+        emit(ModelFailed(round=round, role=role, model=model.name, error=kind, elapsed_s=took))
+        if failure is error:
+            raise
+        raise failure from error
     response = _counted(model, request, role, response)
     if request.stream and not speaker.spoke and response.text:
         speaker(TextDelta(response.text))  # a model that cannot stream still has a streamed answer
@@ -317,6 +316,13 @@ async def ask(model: ChatModel, request: ChatRequest, *, role: str) -> ChatRespo
         )
     )
     return response
+
+
+def _failure(error: BaseException, model: str) -> BaseException:
+    """*error*, or what to say instead where a model cancelled itself: only a run's owner may cancel it."""
+    if isinstance(error, asyncio.CancelledError) and not cancels():
+        return ModelBehaviorError(f"Model {model!r} was cancelled from within and gave no answer.")
+    return error
 
 
 def _complete(model: ChatModel, request: ChatRequest, role: str) -> Awaitable[ChatResponse]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pydantic
 import pydantic_core
@@ -20,8 +19,7 @@ MAX_FAULTS = 5
 """How many faults of one answer are named."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutputSchema:
+class OutputSchema(NamedTuple):
     """What an answer must be.  Make one with :func:`output_schema`.
 
     Args:

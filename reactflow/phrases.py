@@ -7,19 +7,15 @@ feedback was English.  For every other language the English sentences ask for an
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from reactflow.messages import UserMessage
 
 Language: TypeAlias = Literal["en", "zh"]
 
 _READ_CHARS = 5_000
-_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_ENGLISH_GRAMMAR = re.compile(
-    r"\b(?:the|an?|is|are|was|does?|did|of|to|in|for|and|what|how|why|please|mean|this|that)\b",
-    re.ASCII | re.IGNORECASE,
-)
+_FENCED = r"(?s)```.*?(?:```|\Z)"
+_ENGLISH_GRAMMAR = r"(?ai)\b(?:the|an?|is|are|was|does?|did|of|to|in|for|and|what|how|why|please|mean|this|that)\b"
 
 
 def language(text: str) -> Language:
@@ -30,7 +26,7 @@ def language(text: str) -> Language:
     and Korean, which get the English sentences.  Fenced code does not count, nor what comes after 5,000 characters.
     """
     text = text[:_READ_CHARS]
-    prose = _FENCED.sub(" ", text)
+    prose = re.sub(_FENCED, " ", text)
     letters = [char for char in prose if char.isalpha()]
     if not letters:
         prose, letters = text, [char for char in text if char.isalpha()]
@@ -42,7 +38,7 @@ def language(text: str) -> Language:
     )
     if _is_ideograph(letters[0]):
         return "zh" if 4 * ideographs >= words else "en"
-    return "zh" if ideographs > words and not _ENGLISH_GRAMMAR.search(prose) else "en"
+    return "zh" if ideographs > words and not re.search(_ENGLISH_GRAMMAR, prose) else "en"
 
 
 # comparisons and not character classes: compiling one with ranges this wide costs every import a millisecond
@@ -57,8 +53,7 @@ def _is_kana_or_hangul(char: str) -> bool:
     return kana or "\u1100" <= char <= "\u11ff" or "\u3130" <= char <= "\u318f" or "\uac00" <= char <= "\ud7af"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Phrases:
+class Phrases(NamedTuple):
     """One language's sentences.  Words in braces are filled in with :meth:`str.format`."""
 
     language: Language

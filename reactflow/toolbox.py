@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 from reactflow.chain import ToolAdvisor, ToolHandler, ToolRequest, compose_tools
-from reactflow.errors import ConfigurationError, DuplicateToolError, ToolError
+from reactflow.errors import ConfigurationError, DuplicateToolError, ToolError, nearest
 from reactflow.events import ToolFinished, ToolStarted
 from reactflow.messages import ToolCall, ToolMessage
 from reactflow.model import ChatRequest, ChatResponse, Run, ToolSpec, cut_short
@@ -28,6 +29,12 @@ from reactflow.tooling.definition import Tool, as_tool, tool
 __all__ = ["Tool", "ToolContext", "ToolRunner", "answers_directly", "as_tool", "check_tools", "tool"]
 
 T = TypeVar("T")
+
+RunTool: TypeAlias = Callable[[ToolCall, Callable[[], Awaitable[ToolMessage]]], Awaitable[ToolMessage]]
+"""Has the tool of a call run by the function beside it; may note the result, or know it already."""
+
+run_tool: ContextVar[RunTool | None] = ContextVar("reactflow_run_tool", default=None)
+"""Stands between the current code's checked calls and their tools, whosever they are; None lets them through."""
 
 MAX_NAMES = 50
 """How many tool names one error lists."""
@@ -167,7 +174,8 @@ class ToolRunner:
         except ToolError as error:
             return failed(call, str(error))
         run.tool_calls[call.name] += 1
-        message = await run_function(tool, invoke, call)
+        work, between = partial(run_function, tool, invoke, call), run_tool.get()
+        message = await (work() if between is None else between(call, work))
         if effect is not None and not message.is_error:
             run.effects[effect] = (run.attempt, message)
         return message
@@ -215,8 +223,8 @@ def _find(name: str, offered: Sequence[ToolSpec]) -> Tool:
 def _unknown(name: str, known: Sequence[str]) -> str:
     if not known:
         return f"There is no tool {name[:80]!r}: no tools are offered. Answer in text."
-    near = get_close_matches(name[:80], known, n=3)
-    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    near = " or ".join(map(repr, nearest(name[:80], known)))
+    hint = f" Did you mean {near}?" if near else ""
     more = f" and {len(known) - MAX_NAMES} more" if len(known) > MAX_NAMES else ""
     return f"There is no tool {name[:80]!r}.{hint} Offered: {', '.join(known[:MAX_NAMES])}{more}."
 

@@ -482,7 +482,8 @@ async def test_a_question_that_is_none_is_refused(question):
 
 
 async def test_an_unknown_setting_of_a_call_is_refused():
-    with pytest.raises(TypeError, match="conversationid"):
+    expected = r"no setting 'conversationid' of a call: did you mean 'conversation_id'\? There is: budget, context, "
+    with pytest.raises(TypeError, match=expected):
         await SimpleReactAgent(model=ScriptedChatModel()).arun("Q", conversationid="c")
 
 

@@ -67,7 +67,7 @@ def test_a_huge_question_is_read_from_its_beginning_only():
 
 
 def test_every_sentence_exists_in_both_languages():
-    for name in ENGLISH.__dataclass_fields__:
+    for name in ENGLISH._fields:
         english, chinese = getattr(ENGLISH, name), getattr(CHINESE, name)
         assert type(english) is type(chinese)
         assert english
@@ -78,7 +78,7 @@ def test_every_sentence_exists_in_both_languages():
 def test_both_languages_fill_in_the_same_words():
     import string
 
-    for name in ENGLISH.__dataclass_fields__:
+    for name in ENGLISH._fields:
         english, chinese = getattr(ENGLISH, name), getattr(CHINESE, name)
         if isinstance(english, str):
             fields = [{part[1] for part in string.Formatter().parse(text)} - {None} for text in (english, chinese)]

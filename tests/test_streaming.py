@@ -22,6 +22,7 @@ from reactflow import (
 from reactflow.events import (
     AnswerRevised,
     DraftReady,
+    ModelFailed,
     ModelFinished,
     ModelStarted,
     RevisionStarted,
@@ -177,7 +178,7 @@ async def test_an_error_ends_the_stream_and_is_raised():
 
     with pytest.raises(ModelBehaviorError, match="broken"):
         await listen()
-    assert [type(event) for event in events] == [RunStarted, ModelStarted]
+    assert [type(event) for event in events] == [RunStarted, ModelStarted, ModelFailed]
 
 
 async def test_ending_a_stream_early_cancels_the_run_and_stores_nothing():

@@ -17,7 +17,6 @@ from reactflow.batch.sinks import Sink, input_name
 from reactflow.batch.sources import Source
 from reactflow.errors import BudgetExceeded, ConfigurationError, WorkflowError
 from reactflow.frozen import FrozenDict
-from reactflow.model import call_model
 from reactflow.result import StopReason
 from reactflow.specs.outcome import Outcome, Status, exhausted
 from reactflow.specs.running import AgentRunner
@@ -165,8 +164,7 @@ class Job:
         if known is not None:
             self.from_journal += 1
             return known
-        async with self._gate:  # one row at a time waits here; those under way come first
-            await settings.limits.admit()
+        await self._admit()
         listen = settings.listen(key) if settings.listen is not None else None
         calls = RowCalls(
             row,
@@ -176,14 +174,23 @@ class Job:
             listen=listen,
             admitted=True,
         )
-        token = call_model.set(calls)
-        try:
+        with calls.installed():
             outcome = await self.runner.run(prompt, key, debug=debug)
-        finally:
-            call_model.reset(token)
         if settings.journal is not None:
             settings.journal.finish(row, outcome)
         return outcome
+
+    async def _admit(self) -> None:
+        """Wait until a row may begin: one at a time waits for the limits, those under way come first.
+
+        One row begins in each turn of the loop.  A request leaves a turn after it was prepared: of many rows that
+        begin in one turn the first request would wait for the last, the answers come all at once, and so again.
+        """
+        await self._gate.acquire()
+        try:
+            await self.settings.limits.admit()
+        finally:
+            asyncio.get_running_loop().call_soon(self._gate.release)
 
     def settle(self, outcome: Outcome, key: str | None) -> Outcome | None:
         """Apply the policies: what is written, None for nothing.

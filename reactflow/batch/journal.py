@@ -1,4 +1,4 @@
-"""What was paid for, on disk: finished rows, and of the unfinished ones each answer of a model.
+"""What was paid for, on disk: finished rows, and of the unfinished ones each answer of a model or a tool.
 
 One SQLite file in write-ahead mode.  A write is with the operating system before the answer is used, so a process
 that is killed loses nothing; only a power cut can lose the last moments.
@@ -13,13 +13,16 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from reactflow.errors import StoreError
 from reactflow.frozen import FrozenDict
-from reactflow.messages import AssistantMessage, ToolCall, Usage
+from reactflow.messages import AssistantMessage, ToolCall, ToolMessage, Usage
 from reactflow.model import ChatResponse
 from reactflow.specs.outcome import Outcome, Status
+
+Answer: TypeAlias = ChatResponse | ToolMessage
+"""What a step came to: that of a model, or of a tool."""
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS finished (spec TEXT, key TEXT, prompt TEXT, status TEXT, response TEXT, metadata TEXT,
@@ -99,16 +102,16 @@ class Journal:
         if outcome.status is not Status.FAILED or not outcome.metadata.get("transient"):
             self._write("DELETE FROM steps WHERE spec=? AND key=? AND prompt=?", where)
 
-    def step(self, row: RowId, step: str) -> ChatResponse | None:
-        """The answer that was paid for in *step* of *row*, or None."""
+    def step(self, row: RowId, step: str) -> Answer | None:
+        """The answer that *step* of *row* had, or None."""
         sql = "SELECT answer FROM steps WHERE spec=? AND key=? AND prompt=? AND step=?"
         found = self._one(sql, row, step)
         return None if found is None else _read(found[0])
 
-    def note(self, row: RowId, step: str, response: ChatResponse) -> None:
+    def note(self, row: RowId, step: str, answer: Answer) -> None:
         """Keep the answer of *step*.  One that has no JSON form is not kept: it would be asked for again."""
         with suppress(TypeError, ValueError):
-            values = (row.spec, row.key, row.prompt, step, _write(response))
+            values = (row.spec, row.key, row.prompt, step, _write(answer))
             self._write("INSERT OR REPLACE INTO steps VALUES (?, ?, ?, ?, ?)", values)
 
     def _one(self, sql: str, row: RowId, *more: str) -> Any:
@@ -131,14 +134,16 @@ def readable(text: str | None) -> str | None:
     return None if text is None else text.encode("utf-8", "replace").decode()
 
 
-def _write(response: ChatResponse) -> str:
-    message, usage = response.message, response.usage
+def _write(answer: Answer) -> str:
+    if isinstance(answer, ToolMessage):
+        return json.dumps({"result": [answer.text, answer.call_id, answer.name, answer.is_error]})
+    message, usage = answer.message, answer.usage
     data = {
         "text": message.text,
         "calls": [[call.id, call.name, call.arguments] for call in message.tool_calls],
         "extra": message.extra,
         "usage": usage and [getattr(usage, name) for name in _USAGE],
-        "finish_reason": response.finish_reason,
+        "finish_reason": answer.finish_reason,
     }
     return json.dumps(data)  # ASCII: a lone surrogate comes back as it was
 
@@ -146,8 +151,10 @@ def _write(response: ChatResponse) -> str:
 _USAGE: Final = ("input_tokens", "output_tokens", "cached_tokens", "model_calls", "unknown_calls")
 
 
-def _read(text: str) -> ChatResponse:
+def _read(text: str) -> Answer:
     data = json.loads(text)
+    if "result" in data:
+        return ToolMessage(*data["result"])
     calls = tuple(ToolCall(*call) for call in data["calls"])
     usage = None if data["usage"] is None else Usage(*data["usage"])
     return ChatResponse(AssistantMessage(data["text"], calls, FrozenDict(data["extra"])), usage, data["finish_reason"])

@@ -55,6 +55,11 @@ class Limits:
         self._requests = None if requests is None else Rate(requests)
         self._tokens = None if tokens is None else Rate(tokens)
 
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether it matters how many tokens a request reads."""
+        return self._tokens is not None
+
     async def admit(self) -> None:
         """Wait until a new row may make its first request.  Call it for one row at a time: what the rows under way
         still have to ask comes first, so that their own time limits do not run out in the queue."""

@@ -20,6 +20,7 @@ from reactflow.events import (
     AnswerRevised,
     DraftReady,
     Event,
+    ModelFailed,
     ModelFinished,
     ModelStarted,
     ReasoningDelta,
@@ -40,6 +41,7 @@ from reactflow.value_json import tag
 SILENT = (
     RunStarted,
     ModelStarted,
+    ModelFailed,
     TextDelta,
     ReasoningDelta,
     TextWithdrawn,
@@ -48,7 +50,7 @@ SILENT = (
     RunFinished,
     RunFailed,
 )
-"""Events that are seen while they are under way, or in the answer itself."""
+"""Events that are seen while they are under way, in the answer itself, or in the error that ends the run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from reactflow.budget import Budget
 from reactflow.events import (
     DraftReady,
     Event,
+    ModelFailed,
     ModelFinished,
     ModelStarted,
     ReasoningDelta,
@@ -16,7 +17,6 @@ from reactflow.events import (
     TextWithdrawn,
     ToolFinished,
     ToolStarted,
-    VerdictGiven,
 )
 from reactflow.messages import NO_USAGE, Usage
 
@@ -48,8 +48,8 @@ class Progress:
                 self.thinking = 0
             case ModelFinished():
                 self._model_finished(event)
-            case VerdictGiven():
-                self.models.clear()  # of a judge that failed there was no end
+            case ModelFailed():
+                self.models.pop(event.role, None)
             case ToolStarted():
                 self.tools[event.call_id] = (event, time.monotonic())
             case ToolFinished():

@@ -18,8 +18,8 @@ _OF_THE_JOB = re.compile(r"Job(?:Execution|Submission)Exception|Failed to (?:exe
 
 
 _LOST = re.compile(r"TaskNotRunningException: Task is not running, but in state")
-"""A task failed while a checkpoint was made.  The end of the checkpoint sends the task what had to wait for it, and Flink
-then takes it for the cause that nothing can be sent there any more."""
+"""A task failed while a checkpoint was made.  The end of the checkpoint sends the task what had to wait for it, and
+that nothing can be sent there any more is then taken for the cause."""
 
 
 def explained(error: Exception, statement: Statement, last_word: str | None = None) -> ReactflowError:

@@ -47,8 +47,8 @@ INHERITED = frozenset(
 """Variables that a command gets from this process; the others may be secrets."""
 
 _DRAIN_S = 0.5
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_ESCAPES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
+_CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +155,8 @@ class CommandEvaluator:
 
     def _readable(self, raw: bytes, folder: Path) -> str:
         """The end of the output without colours and without the temporary path, which would differ every time."""
-        text = _ESCAPES.sub("", raw.decode("utf-8", "replace").replace("\r\n", "\n"))
-        text = _CONTROLS.sub("", text.replace(f"{folder}{os.sep}", "").replace(str(folder), ".")).strip()
+        text = re.sub(_ESCAPES, "", raw.decode("utf-8", "replace").replace("\r\n", "\n"))
+        text = re.sub(_CONTROLS, "", text.replace(f"{folder}{os.sep}", "").replace(str(folder), ".")).strip()
         return text if len(text) <= self.max_output_chars else "…" + text[len(text) - self.max_output_chars + 1 :]
 
     def _judgement(self, question: str, code: int | None, output: str) -> Judgement:

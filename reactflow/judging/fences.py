@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from textwrap import dedent
+from typing import NamedTuple
 
-_BLOCK = re.compile(
-    r"^[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<label>[^\s`{,]*)[^\n`]*\n(?P<code>.*?)(?:^[ \t]*(?P=mark)[`~]*[ \t]*$|\Z)",
-    re.MULTILINE | re.DOTALL,
+_BLOCK = (
+    r"(?ms)^[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<label>[^\s`{,]*)[^\n`]*\n"
+    r"(?P<code>.*?)(?:^[ \t]*(?P=mark)[`~]*[ \t]*$|\Z)"
 )
-_ONE_LINE = re.compile(r"(?P<mark>`{3,}|~{3,})(?:[\w+#.-]*[ \t])?(?P<code>[^\n]*?)(?P=mark)")
+_ONE_LINE = r"(?P<mark>`{3,}|~{3,})(?:[\w+#.-]*[ \t])?(?P<code>[^\n]*?)(?P=mark)"
 _ALIASES = {
     "python": ("py", "python3"),
     "javascript": ("js", "node"),
@@ -21,8 +21,7 @@ _ALIASES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """One fenced block: the word behind the opening fence in lower case, maybe empty, and what is inside."""
 
     language: str
@@ -32,12 +31,12 @@ class Block:
 def fenced_blocks(text: str) -> tuple[Block, ...]:
     """The blocks of *text* in order; one that is never closed reaches to the end."""
     lines = text.replace("\r\n", "\n")
-    return tuple(Block(match["label"].lower(), dedent(match["code"])) for match in _BLOCK.finditer(lines))
+    return tuple(Block(match["label"].lower(), dedent(match["code"])) for match in re.finditer(_BLOCK, lines))
 
 
 def unfenced(text: str) -> str:
     """What is inside, where all of *text* is one fence on a single line; else *text*."""
-    match = _ONE_LINE.fullmatch(text.strip())
+    match = re.fullmatch(_ONE_LINE, text.strip())
     return match["code"].strip() if match else text
 
 

@@ -19,8 +19,8 @@ from reactflow.result import Issue
 MAX_ISSUES = 50
 """Of more issues than this the mildest are left out, with a flag."""
 
-_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d{1,4})?")
-_FRACTION = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/|out of)\s*(\d+)", re.IGNORECASE)
+_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d{1,4})?"
+_FRACTION = r"(?i)(\d+(?:\.\d+)?)\s*(?:/|out of)\s*(\d+)"
 _BLANKS = frozenset(("", "null", "none", "n/a", "na", "nil", "无", "無", "没有", "-"))
 
 _SEVERITIES = {
@@ -85,12 +85,12 @@ def _share(value: Any) -> float | None:
     if not isinstance(value, str):
         return None
     text = unicodedata.normalize("NFKC", value).strip().casefold()
-    if fraction := _FRACTION.fullmatch(text):
+    if fraction := re.fullmatch(_FRACTION, text):
         part, whole = float(fraction[1]), float(fraction[2])
         return part / whole if whole else None
     percent = text.endswith(("%", "percent"))
     number_text = text.removesuffix("%").removesuffix("percent").strip()
-    if not _NUMBER.fullmatch(number_text):
+    if not re.fullmatch(_NUMBER, number_text):
         return None
     return float(number_text) / 100 if percent else _share(float(number_text))
 
@@ -100,7 +100,7 @@ def read_severity(value: Any) -> tuple[int, str | None]:
     if value is None or value == "":
         return 3, None
     text = unicodedata.normalize("NFKC", str(value)).casefold()
-    number = None if isinstance(value, bool) else _NUMBER.search(text)
+    number = None if isinstance(value, bool) else re.search(_NUMBER, text)
     if number is not None and isfinite(float(number.group())):
         exact = float(number.group())
         severity = round(min(5.0, max(1.0, exact)))

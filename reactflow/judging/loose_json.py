@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 MAX_DEPTH = 12
 """What is nearly JSON and nested deeper than this counts as damaged."""
@@ -24,8 +23,7 @@ class Members(list[tuple[str, Any]]):
     """A JSON object as its members in order, so that a key given twice stays visible."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """One object that no other object encloses.
 
     Args:
@@ -43,8 +41,7 @@ class Found:
     sure: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(NamedTuple):
     """What :func:`find_objects` saw.
 
     Args:
@@ -71,23 +68,21 @@ class _Cut(_Broken):
 
 # every repetition that could run to the end of the text is bounded: hostile text must not cost the square of its length
 _SPACE = r"(?:[\s\ufeff\u200b-\u200d\u2060]|//[^\n]{0,200}|/\*[^*]{0,200}\*/)*"
-_SPACES = re.compile(_SPACE)
 _START = re.compile(r"[{｛]|[\[［](?=\s*[{｛])")
-_BRACES = re.compile(r"[{}｛｝]")
 _DOUBLE, _SINGLE = '"＂“”„', "'‘’"
 _QUOTES = {'"': '"＂', "＂": '"＂', "'": "'", "「": "」"} | dict.fromkeys("“”„", _DOUBLE) | dict.fromkeys("‘’", _SINGLE)
 _OPENING = "".join(_QUOTES)
-_CLOSING = {opening: re.compile(rf"[\\{closing}]") for opening, closing in _QUOTES.items()}
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?%?|[-+]?Infinity")
-_NAME = re.compile(r"([^\W\d][\w-]*)")
-_QUOTED_KEY = re.compile(rf"[{_OPENING}]([^{_OPENING}」\n]{{0,{MAX_KEY_CHARS}}})(?:[{_OPENING}」]|\Z)")
+_CLOSING = {opening: rf"[\\{closing}]" for opening, closing in _QUOTES.items()}
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?%?|[-+]?Infinity"
+_NAME = r"([^\W\d][\w-]*)"
+_QUOTED_KEY = rf"[{_OPENING}]([^{_OPENING}」\n]{{0,{MAX_KEY_CHARS}}})(?:[{_OPENING}」]|\Z)"
 _NAMED = {"true": True, "false": False, "null": None, "none": None, "nan": float("nan"), "undefined": None}
-_COLON = re.compile(rf"{_SPACE}[:：]")
-_AFTER_ELEMENT = re.compile(rf"{_SPACE}(?:\Z|[,，\]］])")
+_COLON = rf"{_SPACE}[:：]"
+_AFTER_ELEMENT = rf"{_SPACE}(?:\Z|[,，\]］])"
 _KEY = rf"(?:[{_OPENING}][^{_OPENING}\n]{{0,200}}[{_OPENING}」]|[\w-]{{1,100}}){_SPACE}[:：]"
-_AFTER_VALUE = re.compile(rf"{_SPACE}(?:\Z|[}}｝]|[,，]{_SPACE}(?:\Z|[}}｝]|{_KEY}))")
-_AFTER_NAME = re.compile(rf"{_SPACE}(?:\Z|[,，}}｝\]］])")
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_AFTER_VALUE = rf"{_SPACE}(?:\Z|[}}｝]|[,，]{_SPACE}(?:\Z|[}}｝]|{_KEY}))"
+_AFTER_NAME = rf"{_SPACE}(?:\Z|[,，}}｝\]］])"
+_ESCAPE = r"(?s)\\(u[0-9a-fA-F]{4}|.)"
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "'": "'", "\\": "\\", "/": "/"}
 
 
@@ -136,7 +131,7 @@ def _read(text: str, start: int) -> tuple[Any, int, bool]:
 def _matching(text: str, start: int) -> int | None:
     """The position after the brace that closes the one at *start*, or None.  Knows nothing of strings."""
     depth = 0
-    for brace in _BRACES.finditer(text, start):
+    for brace in re.compile("[{}｛｝]").finditer(text, start):
         depth += 1 if brace.group() in "{｛" else -1
         if depth == 0:
             return brace.end()
@@ -153,7 +148,7 @@ class _Reader:
         self.at = at
         self._keyed = False
 
-    def value(self, depth: int, after: re.Pattern[str] = _AFTER_ELEMENT) -> Any:
+    def value(self, depth: int, after: str = _AFTER_ELEMENT) -> Any:
         char = self._peek()
         if char in "{｛":
             return self._object(depth + 1)
@@ -189,13 +184,13 @@ class _Reader:
 
     def _key(self) -> str:
         quoted = self._peek() in _QUOTES
-        key = (_QUOTED_KEY if quoted else _NAME).match(self.text, self.at)
+        key = self._match(_QUOTED_KEY if quoted else _NAME)
         if key is None:
             raise self._broken()
         self.at = key.end()
         if quoted:
             self._peek()  # where the text ends here it was cut; a brace before a last word is prose
-        colon = _COLON.match(self.text, self.at)
+        colon = self._match(_COLON)
         if colon is None:
             raise self._broken()
         self.at = colon.end()
@@ -209,26 +204,26 @@ class _Reader:
         elif char not in closing:
             raise self._broken()
 
-    def _string(self, after: re.Pattern[str]) -> str:
+    def _string(self, after: str) -> str:
         """Read to the quotation mark that is followed by what must follow; one inside the words is a part of them."""
-        closing = _CLOSING[self.text[self.at]]
+        closing, follows = re.compile(_CLOSING[self.text[self.at]]), re.compile(after)
         start = at = self.at + 1
         while mark := closing.search(self.text, at):
             if mark.group() == "\\":
                 at = mark.end() + 1  # what is escaped is no mark
-            elif after.match(self.text, mark.end()):
+            elif follows.match(self.text, mark.end()):
                 self.at = mark.end()
-                return _ESCAPE.sub(_unescaped, self.text[start : mark.start()])
+                return re.sub(_ESCAPE, _unescaped, self.text[start : mark.start()])
             else:
                 at = mark.end()
         raise self._cut()
 
     def _scalar(self) -> Any:
-        if number := _NUMBER.match(self.text, self.at):
+        if number := self._match(_NUMBER):
             self._take(number)
             word = number.group()
             return word if word.endswith("%") else _number(word)
-        name = _NAME.match(self.text, self.at)
+        name = self._match(_NAME)
         if name is None:
             raise self._broken()
         self._take(name)
@@ -236,16 +231,20 @@ class _Reader:
 
     def _take(self, match: re.Match[str]) -> None:
         self.at = match.end()
-        if not _AFTER_NAME.match(self.text, self.at):
+        if not self._match(_AFTER_NAME):
             raise self._broken()
 
     def _peek(self) -> str:
         """The next character that is neither space nor comment; the text must not end here."""
-        spaces = _SPACES.match(self.text, self.at)
+        spaces = self._match(_SPACE)
         self.at = spaces.end() if spaces else self.at
         if self.at >= len(self.text):
             raise self._cut()
         return self.text[self.at]
+
+    def _match(self, pattern: str) -> re.Match[str] | None:
+        # compiled when the first text comes that needs it; an import would pay for all of them
+        return re.compile(pattern).match(self.text, self.at)
 
     def _broken(self) -> _Broken:
         return _Broken(self._keyed, self.at)

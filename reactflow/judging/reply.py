@@ -6,8 +6,7 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from reactflow.errors import ModelBehaviorError
 from reactflow.judging.grades import snake
@@ -53,24 +52,20 @@ _KNOWN = frozenset((*YES_NO, *VERDICTS, *AGAINST, *SCORES, *CONFIDENCES, *FEEDBA
 _WRAPPERS = VERDICTS | MAYBE | frozenset(vocabulary("response output data critique judge final answer reply"))
 
 _THINKING = re.compile(r"<(/?)(?:\w+:)?(?:think|thinking|thought|thoughts|reasoning)>", re.IGNORECASE)
-_BEFORE = re.compile(r"(?:[:：=]|<[^<>\n]{1,40}>|^\s*(?:[-*•]|\d{1,2}[.)])?)[\s`~*]*(?:json[c5]?)?\s*$", re.IGNORECASE)
+_BEFORE = r"(?i)(?:[:：=]|<[^<>\n]{1,40}>|^\s*(?:[-*•]|\d{1,2}[.)])?)[\s`~*]*(?:json[c5]?)?\s*$"
 _LOOK_BEHIND = 200  # characters before an object; the rest of a long line is not searched again for every object in it
 _QUOTED_LINE = re.compile(rf"\s{{0,{_LOOK_BEHIND}}}+[>\s]")
-_LABELLED = re.compile(
-    r"(?P<key>[^\W\d][\w \-]{0,40}?)\s*(?:[:：=|]|\s[-–—]\s|\bis\b(?=\s))\s*(?P<value>\S.*)", re.IGNORECASE
+_LABELLED = r"(?i)(?P<key>[^\W\d][\w \-]{0,40}?)\s*(?:[:：=|]|\s[-–—]\s|\bis\b(?=\s))\s*(?P<value>\S.*)"
+_LABEL = r"(?P<key>[^\W\d][\w \-]{0,40})[:：]"
+_MID_LINE = (
+    r"(?i)\b(?:verdict|decision)\s*(?:[:：=]|\bis\b)\s*(?P<value>[^.;。；\n]+)"
+    r"|(?:结论|結論|判定|裁决)\s*[:：]?\s*(?P<zh>[^.;。；\n]+)"
 )
-_LABEL = re.compile(r"(?P<key>[^\W\d][\w \-]{0,40})[:：]")
-_MID_LINE = re.compile(
-    r"\b(?:verdict|decision)\s*(?:[:：=]|\bis\b)\s*(?P<value>[^.;。；\n]+)"
-    r"|(?:结论|結論|判定|裁决)\s*[:：]?\s*(?P<zh>[^.;。；\n]+)",
-    re.IGNORECASE,
-)
-_MARKUP = re.compile(r"[*`]+|__+")
-_LEADING = re.compile(r"^[\s#|\-•]+(?=\S)|^\s*\d{1,2}[.)]\s+|\|\s*$")
+_MARKUP = r"[*`]+|__+"
+_LEADING = r"^[\s#|\-•]+(?=\S)|^\s*\d{1,2}[.)]\s+|\|\s*$"
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """One reply, taken apart by :func:`take_apart`.
 
     Args:
@@ -122,7 +117,7 @@ def stands_alone(text: str, found: Found) -> bool:
     start = text.rfind("\n", 0, found.start) + 1
     near = max(start, found.start - _LOOK_BEHIND)
     line = "…" * (near > start) + text[near : found.start]  # what is cut off must not look like the start of the line
-    return _BEFORE.search(line) is not None and not _QUOTED_LINE.match(text, start, found.start)
+    return re.search(_BEFORE, line) is not None and not _QUOTED_LINE.match(text, start, found.start)
 
 
 def is_known(members: Members) -> bool:
@@ -206,7 +201,7 @@ def _without(text: str, objects: Iterable[Found]) -> str:
 def _prose(prose: str) -> Members:
     members = Members()
     for raw in prose.splitlines():
-        line = _LEADING.sub("", _MARKUP.sub("", raw)).strip()
+        line = re.sub(_LEADING, "", re.sub(_MARKUP, "", raw)).strip()
         if line and not raw.lstrip().startswith((">", "```", "~~~")):
             members.extend(_line(line))
     return members
@@ -215,13 +210,13 @@ def _prose(prose: str) -> Members:
 def _line(line: str) -> list[tuple[str, str]]:
     if read_word(line, in_prose=True)[0] is not None:
         return [("verdict", line)]
-    if (label := _LABEL.fullmatch(line)) and _key(label["key"]):
+    if (label := re.fullmatch(_LABEL, line)) and _key(label["key"]):
         return []
-    if labelled := _LABELLED.fullmatch(line):
+    if labelled := re.fullmatch(_LABELLED, line):
         key = _key(labelled["key"])
         if key in _KNOWN or (key and read_word(labelled["value"])[0] is not None):
             return [(key, labelled["value"])]
-    found = [match["value"] or match["zh"] for match in _MID_LINE.finditer(line)]
+    found = [match["value"] or match["zh"] for match in re.finditer(_MID_LINE, line)]
     return [*(("verdict", words) for words in found if read_word(words)[0] is not None), (REST, line)]
 
 

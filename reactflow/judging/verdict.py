@@ -18,8 +18,7 @@ Where are score, confidence, issues and feedback?
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from reactflow.errors import ModelBehaviorError
 from reactflow.judging.grades import clean, read_issues, read_share
@@ -51,8 +50,7 @@ CRITICAL = 5
 _CONTRADICTION = "The judge contradicted itself, so the rejection counts."
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What a judge wrote, field by field, before any rule turns it into a judgement.
 
     Args:

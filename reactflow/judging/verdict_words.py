@@ -57,21 +57,19 @@ _ANSWERS = frozenset(vocabulary("true yes 是 同意 false no 否"))
 """Words that are a verdict only where a key asks for one."""
 
 _RESERVATION = r"if|but|once|provided|unless|except|however|assuming|although|though|as long as|apart from|until"
-_RESERVATIONS = re.compile(rf"\b(?:{_RESERVATION})\b|但|不过|如果|若|前提|只要|除非|除了|假如|然而", re.IGNORECASE)
-_CONDITION = re.compile(
-    rf"\b(?:{_RESERVATION}|after|when|pending|subject|only|with|conditional)\b"
-    "|但|不过|如果|若|前提|只要|除非|除了|假如|然而|待|需|修改",
-    re.IGNORECASE,
+_RESERVATIONS = rf"(?i)\b(?:{_RESERVATION})\b|但|不过|如果|若|前提|只要|除非|除了|假如|然而"
+_CONDITION = (
+    rf"(?i)\b(?:{_RESERVATION}|after|when|pending|subject|only|with|conditional)\b"
+    "|但|不过|如果|若|前提|只要|除非|除了|假如|然而|待|需|修改"
 )
-_REFUSAL = re.compile(
-    r"\b(?:not (?:yet )?(?:be )?(?:approved?|accepted|acceptable|pass(?:ed)?)|disapproved?|unacceptable"
+_REFUSAL = (
+    r"(?i)\b(?:not (?:yet )?(?:be )?(?:approved?|accepted|acceptable|pass(?:ed)?)|disapproved?|unacceptable"
     r"|(?:must|should|has to|is|was) (?:be )?reject(?:ed)?|required[ _]changes|does(?: not|n't) pass|needs? revision)\b"
-    r"|不通过|不通過|未通过|未通過|不予通过|不合格|驳回|駁回|拒绝通过",
-    re.IGNORECASE,
+    r"|不通过|不通過|未通过|未通過|不予通过|不合格|驳回|駁回|拒绝通过"
 )
 _POSITIVE_MARKS, _NEGATIVE_MARKS = "✅✔☑✓👍🎉", "❌✗✘❎🚫👎⛔"
 _EDGES = f" \t.!。！*_`~#>|\"'“”‘’「」『』【】[]()（）<>\ufe0f{_POSITIVE_MARKS}{_NEGATIVE_MARKS}"
-_WORD_BREAK = re.compile(r"[\s_\-‐-―/|]+")
+_WORD_BREAK = r"[\s_\-‐-―/|]+"
 _PAUSE = r"\s?[.,:;，。：；(（]"
 
 
@@ -88,7 +86,7 @@ def read_word(text: str, *, in_prose: bool = False) -> tuple[bool | None, str | 
     Returns:
         True, False, or None where it says neither; and a sentence for the flags where the reading was a decision.
     """
-    word = " ".join(_WORD_BREAK.split(unicodedata.normalize("NFKC", text).casefold().strip(_EDGES))).strip(_EDGES)
+    word = " ".join(re.split(_WORD_BREAK, unicodedata.normalize("NFKC", text).casefold().strip(_EDGES))).strip(_EDGES)
     if in_prose and _behind(word, _ANSWERS, r"\W|$") is not None:
         return None, None
     if word in _PASSING:
@@ -100,7 +98,7 @@ def read_word(text: str, *, in_prose: bool = False) -> tuple[bool | None, str | 
         return False, None
     tail = _behind(word, _PASSING, r"(?!\w)|(?=[\u3400-\u9fff])")
     if tail is not None and not _offers_choice(tail):
-        conditional = _CONDITION.match(tail.lstrip(" ,.:;，。：；(（")) if in_prose else _CONDITION.search(tail)
+        conditional = re.match(_CONDITION, tail.lstrip(" ,.:;，。：；(（")) if in_prose else re.search(_CONDITION, tail)
         if conditional:
             return False, f"The verdict {text.strip()[:80]!r} is conditional, so it was read as a rejection."
     return None, None
@@ -121,9 +119,9 @@ def _offers_choice(tail: str) -> bool:
 
 def has_reservations(text: str) -> bool:
     """Whether *text*, said beside an approval, takes it back or ties it to something."""
-    return _RESERVATIONS.search(text) is not None or refuses(text)
+    return re.search(_RESERVATIONS, text) is not None or refuses(text)
 
 
 def refuses(text: str) -> bool:
     """Whether *text* says in so many words that the draft may not pass."""
-    return _REFUSAL.search(text) is not None
+    return re.search(_REFUSAL, text) is not None

@@ -13,12 +13,12 @@ from reactflow.agent import SimpleReactAgent
 from reactflow.budget import Budget, Price
 from reactflow.chain import AnyAdvisor
 from reactflow.doors import Doors
-from reactflow.errors import ConfigurationError
+from reactflow.errors import ConfigurationError, near
 from reactflow.frozen import EMPTY
 from reactflow.mcp_tools import mcp_tools
 from reactflow.model import ChatModel
 from reactflow.openai_model import OpenAIChatModel
-from reactflow.specs.options import near, resolve
+from reactflow.specs.options import resolve
 from reactflow.specs.steps import EffectsOnce, FailureLimit, ShortHistory
 from reactflow.specs.values import AgentSpec, AnyAgentSpec, ConnectionSpec, ModelSpec, ReflectionSpec, ToolsetSpec
 from reactflow.toolbox import Tool, tool

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from reactflow.errors import SpecError
+from reactflow.errors import SpecError, near
 from reactflow.specs.making import KINDS, Definition, Kind, make_agent, make_connection, make_model, make_tool
-from reactflow.specs.options import MASK, SENSITIVE, is_reference, near, resolve
+from reactflow.specs.options import MASK, SENSITIVE, is_reference, resolve
 from reactflow.specs.values import AnyAgentSpec, ReflectionSpec
 
 

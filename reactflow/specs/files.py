@@ -27,10 +27,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from reactflow.errors import ConfigurationError, SpecError
+from reactflow.errors import ConfigurationError, SpecError, near
 from reactflow.specs.catalog import Catalog, known_kind
 from reactflow.specs.making import KINDS, Definition, Kind
-from reactflow.specs.options import near
 
 _CLAUSES: Final[Mapping[Kind, tuple[str, ...]]] = {
     "connection": (),

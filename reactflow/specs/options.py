@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from difflib import get_close_matches
 from math import isfinite
 from typing import Any
 
-from reactflow.errors import SpecError
+from reactflow.errors import SpecError, near
 
 SENSITIVE = frozenset(
     {"api-key", "api_key", "apikey", "token", "password", "secret", "client-secret", "auth-token", "bearer-token"}
@@ -19,14 +18,6 @@ REFERENCE = re.compile(r"\$\{([^{}]+)\}")
 """``${NAME}``: an environment variable, or a secret that the catalogue keeps."""
 
 MASK = "******"
-
-
-def near(word: str, known: Collection[str]) -> str:
-    """A hint at what *word* may have meant, and what there is; ends without a full stop."""
-    close = get_close_matches(word, sorted(known), n=3, cutoff=0.6)
-    more = f", and {len(known) - 20} more" if len(known) > 20 else ""
-    listed = ", ".join(sorted(known)[:20]) + more or "none"
-    return f"did you mean {' or '.join(map(repr, close))}? There is: {listed}" if close else f"there is: {listed}"
 
 
 def read_options(given: Mapping[str, Any], what: str) -> dict[str, str]:

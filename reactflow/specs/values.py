@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from reactflow.errors import SpecError
+from reactflow.errors import SpecError, near
 from reactflow.frozen import EMPTY, FrozenDict
-from reactflow.specs.options import REFERENCE, is_reference, near
+from reactflow.specs.options import REFERENCE, is_reference
 
 OnExhausted: TypeAlias = Literal["return", "drop", "fail"]
 HandleException: TypeAlias = Literal["continue", "fail"]

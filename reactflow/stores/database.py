@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Iterable
@@ -17,7 +18,7 @@ from reactflow.fair_lock import FairLocks
 from reactflow.memory import check_conversation_id
 from reactflow.store import StoredMessage
 from reactflow.stores.codec import decode, decode_note
-from reactflow.stores.turn_locks import ProcessLocks, held, lock_number
+from reactflow.stores.turn_locks import ProcessLocks, held
 
 LONGEST_ID_BYTES = 700
 """The longest conversation id in UTF-8, so that it fits into an index of every database."""
@@ -36,6 +37,14 @@ class Key:
 
     tenant: bytes
     id: bytes
+
+
+def lock_number(*parts: bytes) -> int:
+    """A lock number for *parts*.  Two that share one wait for each other without need, about never."""
+    digest = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return int.from_bytes(digest.digest(), "big") >> 2
 
 
 class DatabaseStore(ABC):

@@ -7,7 +7,6 @@ asks for a key at a time.  All of them end with their process: a crash leaves no
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import random
 import threading
@@ -76,14 +75,6 @@ async def finished(work: Awaitable[T]) -> T:
         if not task.cancelled():
             task.exception()  # nobody asks for it any more, and that is no cause for a log line
         raise
-
-
-def lock_number(*parts: bytes) -> int:
-    """A lock number for *parts*.  Two that share one wait for each other without need, about never."""
-    digest = hashlib.blake2b(digest_size=8)
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "big") + part)
-    return int.from_bytes(digest.digest(), "big") >> 2
 
 
 class FileLocks:

@@ -99,15 +99,15 @@ def _check_references(schema: Mapping[str, Any], dialect: str, name: str) -> Non
 FORMATS = FormatChecker(("date", "uuid"))
 """The formats that are checked.  A fixed list: what else is installed must not change what a tool accepts."""
 
-_DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*", re.ASCII)
-_TIME = re.compile(r"\d\d:\d\d.*", re.ASCII)
+_DATE_TIME = r"(?a)\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*"
+_TIME = r"(?a)\d\d:\d\d.*"
 
 
 @FORMATS.checks("date-time", raises=ValueError)
 def _is_date_time(value: object) -> bool:
     """ISO 8601 with or without offset: models often leave it out."""
     return not isinstance(value, str) or bool(
-        _DATE_TIME.fullmatch(value.upper()) and dt.datetime.fromisoformat(value.upper())
+        re.fullmatch(_DATE_TIME, value.upper()) and dt.datetime.fromisoformat(value.upper())
     )
 
 
@@ -115,7 +115,7 @@ def _is_date_time(value: object) -> bool:
 def _is_time(value: object) -> bool:
     if not isinstance(value, str):
         return True
-    return bool(_TIME.fullmatch(value)) and dt.time.fromisoformat(value.upper()) is not None
+    return bool(re.fullmatch(_TIME, value)) and dt.time.fromisoformat(value.upper()) is not None
 
 
 # ------------------------------------------------------------------------------------------------ reading
@@ -150,7 +150,7 @@ def _whole(digits: str) -> int:
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_object, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole
 )
-_MAY_HOLD_SURROGATES = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+_MAY_HOLD_SURROGATES = r"\\u[dD][89a-fA-F]|[\ud800-\udfff]"
 
 
 def read_json(text: str) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def read_json(text: str) -> dict[str, Any]:
         return {}
     try:
         value = _DECODER.decode(text)
-        if _MAY_HOLD_SURROGATES.search(text):
+        if re.search(_MAY_HOLD_SURROGATES, text):
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         reason = "it holds half of a surrogate pair (\\ud800 to \\udfff), which is no character"

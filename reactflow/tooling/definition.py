@@ -32,7 +32,7 @@ R = TypeVar("R", default=Any)
 NO_ARGUMENTS: Mapping[str, Any] = FrozenDict(type="object", properties={}, additionalProperties=False)
 """The schema of a tool that takes nothing."""
 
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_NAME = r"[a-zA-Z0-9_-]{1,64}"
 
 
 OnError: TypeAlias = Callable[[Exception], str]
@@ -199,7 +199,7 @@ def _fields(options: ToolOptions) -> dict[str, Any]:
 
 
 def _check_name(name: object, function: object) -> None:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not re.fullmatch(_NAME, name):
         raise ConfigurationError(
             f"{name!r} cannot be the name of a tool ({function!r:.80}): models take 1 to 64 ASCII letters, digits, "
             "'_' and '-'. Give another with @tool(name='...')."

@@ -28,11 +28,11 @@ HEADINGS = frozenset(
 )
 """What a section of parameters may be called."""
 
-_GOOGLE_HEADING = re.compile(r"\s*([\w ]+?)\s*[:：]\s*")
-_GOOGLE_ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:[(（](.*?)[)）])?\s*[:：]\s*(.*)")
-_NUMPY_ENTRY = re.compile(r"((?:\*{0,2}\w+)(?:\s*,\s*\*{0,2}\w+)*)\s*(?:[:：]\s*(.*))?")
-_SPHINX_FIELD = re.compile(r"[:@](\w+)((?:\s+[^\s:：].*?)?)\s*[:：](?:\s+(.*)|(\S.*)?)")
-_RULE = re.compile(r"\s*-{3,}\s*")
+_GOOGLE_HEADING = r"\s*([\w ]+?)\s*[:：]\s*"
+_GOOGLE_ENTRY = r"\*{0,2}(\w+)\s*(?:[(（](.*?)[)）])?\s*[:：]\s*(.*)"
+_NUMPY_ENTRY = r"((?:\*{0,2}\w+)(?:\s*,\s*\*{0,2}\w+)*)\s*(?:[:：]\s*(.*))?"
+_SPHINX_FIELD = r"[:@](\w+)((?:\s+[^\s:：].*?)?)\s*[:：](?:\s+(.*)|(\S.*)?)"
+_RULE = r"\s*-{3,}\s*"
 _SPHINX_PARAMETERS = frozenset({"param", "parameter", "arg", "argument", "key", "keyword", "kwarg"})
 _SPHINX_RETURNS = frozenset({"return", "returns"})
 _SPHINX_DROPPED = frozenset({"rtype", "raise", "raises", "except", "exception", "meta", "var", "vartype"})
@@ -100,7 +100,7 @@ def _block(lines: list[str], at: int, deeper_than: int) -> list[str]:
 
 def _google_section(lines: list[str], at: int, docs: ToolDocs) -> int:
     """Read ``Args:`` and what is indented below it; how many lines that were, or 0."""
-    heading = _GOOGLE_HEADING.fullmatch(lines[at])
+    heading = re.fullmatch(_GOOGLE_HEADING, lines[at])
     if heading is None or heading[1].lower() not in HEADINGS:
         return 0
     block = _block(lines, at + 1, _indent(lines[at]))
@@ -109,7 +109,7 @@ def _google_section(lines: list[str], at: int, docs: ToolDocs) -> int:
     column = min(_indent(line) for line in block if line.strip())
     name = ""
     for line in block:
-        entry = _GOOGLE_ENTRY.fullmatch(line.strip()) if _indent(line) == column else None
+        entry = re.fullmatch(_GOOGLE_ENTRY, line.strip()) if _indent(line) == column else None
         if entry:
             name = entry[1]
             docs.note(name, entry[3].strip(), entry[2] or "")
@@ -128,7 +128,7 @@ def _numpy_section(lines: list[str], at: int, docs: ToolDocs) -> int:
         if line and _indent(lines[end]) > column:
             _note_all(docs, names, text=line)
         elif line:
-            entry = _NUMPY_ENTRY.fullmatch(line)
+            entry = re.fullmatch(_NUMPY_ENTRY, line)
             if entry is None:
                 break
             names = [name.strip(" *") for name in entry[1].split(",")]
@@ -138,7 +138,7 @@ def _numpy_section(lines: list[str], at: int, docs: ToolDocs) -> int:
 
 
 def _has_rule(lines: list[str], at: int) -> bool:
-    return at + 1 < len(lines) and bool(lines[at].strip()) and bool(_RULE.fullmatch(lines[at + 1]))
+    return at + 1 < len(lines) and bool(lines[at].strip()) and bool(re.fullmatch(_RULE, lines[at + 1]))
 
 
 def _note_all(docs: ToolDocs, names: Iterable[str], text: str = "", type: str = "") -> None:
@@ -148,7 +148,7 @@ def _note_all(docs: ToolDocs, names: Iterable[str], text: str = "", type: str = 
 
 def _sphinx_field(lines: list[str], at: int, docs: ToolDocs, kept: list[str]) -> int:
     """Read ``:param city: ...`` with its indented continuation; how many lines that were, or 0."""
-    match = _SPHINX_FIELD.fullmatch(lines[at].strip())
+    match = re.fullmatch(_SPHINX_FIELD, lines[at].strip())
     if match is None:
         return 0
     kind, about = match[1].lower(), match[2].split()

@@ -9,13 +9,13 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, partial
 from types import FrameType, MethodType, NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
+    NamedTuple,
     NotRequired,
     Optional,
     TypeAlias,
@@ -43,8 +43,7 @@ Convert: TypeAlias = Callable[[str], dict[str, Any]]
 """Turns checked JSON text into keyword arguments; raises ``pydantic.ValidationError``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Blueprint:
+class Blueprint(NamedTuple):
     """What a function's signature and docstring say of the tool it makes.
 
     Args:

@@ -7,7 +7,7 @@ run; the messages come last in the body, so that a request is a prefix of the ne
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -176,10 +176,13 @@ def write_options(options: Mapping[str, Any], *, with_tools: bool) -> dict[str, 
     return written
 
 
-def join_body(fields: Mapping[str, bytes], messages: Iterable[bytes]) -> bytes:
-    """The body of a request, the messages last."""
+def join_body(fields: Mapping[str, bytes], messages: Sequence[bytes]) -> bytes:
+    """The body of a request, the messages (one or more) last."""
     head = b"".join(b"%s:%s," % (json.dumps(name).encode(), value) for name, value in fields.items())
-    return b"{" + head + b'"messages":[' + b",".join(messages) + b"]}"
+    pieces = list(messages)
+    pieces[0] = b"{" + head + b'"messages":[' + pieces[0]
+    pieces[-1] += b"]}"
+    return b",".join(pieces)  # nothing is added to what is joined: each time all would be copied again
 
 
 async def in_pieces(body: bytes) -> AsyncIterator[bytes]:

@@ -8,29 +8,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
+from typing import NamedTuple
 
 from reactflow.workflows.sources import Catalogue, Source
 
-_CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
+_CODE = r"(?s)(```.*?(?:```|\Z)|`[^`\n]*`)"
 _TARGET = r"\((?P<{}>https?://[^\s()]*(?:\([^\s()]*\)[^\s()]*)*)\)"
 _NUMBERS = r"[\[［【]\^?(?P<numbers>\d{1,3}(?:[ ]?[,，、;；–-][ ]?\d{1,3})*)[\]］】](?:" + _TARGET.format("url") + ")?"
 _LINK = r"(?<!!)\[(?P<label>[^\[\]\n]{1,200})\]" + _TARGET.format("target")
-_MARKER = re.compile(rf"(?P<space>[ \t]{{0,4}})(?:{_NUMBERS}|{_LINK})")
-_ADDRESS = re.compile(r"https?://[^\s<>\"'`\[\]{}|\\^，。；：！？、（）【】]+")
-_NUMBERED = re.compile(
-    r"\s*(?:[-*•]\s*)?(?:[\[［【]\^?(\d{1,3})[\]］】][:：]?|(\d{1,3})[.):：、](?=\s))\s*(.*)", re.DOTALL
-)
-_HEADING = re.compile(
-    r"[\s#*_]*(?:references?|sources?|citations?|参考(?:文献|资料|来源)?|来源|引用)[\s#*_]*[:：]?[\s*_]*", re.IGNORECASE
-)
+_MARKER = rf"(?P<space>[ \t]{{0,4}})(?:{_NUMBERS}|{_LINK})"
+_ADDRESS = r"https?://[^\s<>\"'`\[\]{}|\\^，。；：！？、（）【】]+"
+_NUMBERED = r"(?s)\s*(?:[-*•]\s*)?(?:[\[［【]\^?(\d{1,3})[\]］】][:：]?|(\d{1,3})[.):：、](?=\s))\s*(.*)"
+_HEADING = r"(?i)[\s#*_]*(?:references?|sources?|citations?|参考(?:文献|资料|来源)?|来源|引用)[\s#*_]*[:：]?[\s*_]*"
 _MAX_HEADING_CHARS = 60
 _END = ".,;:!?)>]}\"'"
 
 
-@dataclass(frozen=True, slots=True)
-class Cited:
+class Cited(NamedTuple):
     """An answer whose references were checked.
 
     Args:
@@ -46,8 +41,7 @@ class Cited:
     removed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     """One line of the model's list: the number it wrote, the catalogue's number of the source, the line itself."""
 
     own: int | None
@@ -85,7 +79,7 @@ def check_citations(answer: str, references: Iterable[str], catalogue: Catalogue
 
 def unknown_addresses(answer: str, known: str, catalogue: Catalogue) -> tuple[str, ...]:
     """Addresses in *answer* that are no source's and stand nowhere in *known*, such as the task and the evidence."""
-    found = dict.fromkeys(url.rstrip(_END) for url in _ADDRESS.findall(answer))
+    found = dict.fromkeys(url.rstrip(_END) for url in re.findall(_ADDRESS, answer))
     return tuple(url for url in found if catalogue.number(url) is None and url not in known)
 
 
@@ -109,8 +103,8 @@ def _rewritten(
         words = [part for part in (match["label"], write(*meant)) if part]
         return match["space"] + " ".join(words) if words else ""
 
-    prose = _CODE.split(text)
-    prose[::2] = [_MARKER.sub(marker, part) for part in prose[::2]]
+    prose = re.split(_CODE, text)
+    prose[::2] = [re.sub(_MARKER, marker, part) for part in prose[::2]]
     return "".join(prose).strip()
 
 
@@ -135,7 +129,7 @@ def _marker(numbers: Iterable[int]) -> str:
 
 def _markers(text: str) -> set[int]:
     """The numbers in all markers of *text* that name no address of their own."""
-    found = (match for part in _CODE.split(text)[::2] for match in _MARKER.finditer(part))
+    found = (match for part in re.split(_CODE, text)[::2] for match in re.finditer(_MARKER, part))
     return {each for match in found if match["numbers"] and not match["url"] for each in _expanded(match["numbers"])}
 
 
@@ -162,7 +156,7 @@ def _meaning(markers: set[int], entries: Sequence[_Entry], catalogue: Catalogue)
 
 def _entry(text: str, catalogue: Catalogue) -> _Entry:
     """Read one reference: an address, alone or with words around it, or the number of a source."""
-    numbered = _NUMBERED.fullmatch(text)
+    numbered = re.fullmatch(_NUMBERED, text)
     own = int(numbered[1] or numbered[2]) if numbered else None
     rest = numbered[3] if numbered else text
     if not rest.strip() or rest.strip().isdecimal():  # "[2]", "2": the number of a source
@@ -173,7 +167,7 @@ def _entry(text: str, catalogue: Catalogue) -> _Entry:
 
 def _number(text: str, catalogue: Catalogue) -> int | None:
     """The source whose address is *text* or stands in it; words of other scripts may follow it without a space."""
-    found = _ADDRESS.findall(text)
+    found = re.findall(_ADDRESS, text)
     for candidate in (text, *found, *("".join(takewhile(str.isascii, each)) for each in found)):
         for end in range(len(candidate), 0, -1):
             if (number := catalogue.number(candidate[:end])) is not None:
@@ -187,11 +181,11 @@ def _without_own_list(answer: str) -> tuple[str, list[str]]:
     """The answer without a list of sources at its end, under a heading or numbered, and the lines of that list."""
     lines = answer.rstrip().splitlines()
     at = len(lines)
-    while at and (not lines[at - 1].strip() or _ADDRESS.search(lines[at - 1])):
+    while at and (not lines[at - 1].strip() or re.search(_ADDRESS, lines[at - 1])):
         at -= 1
     listed = [line for line in lines[at:] if line.strip()]
-    headed = at > 0 and len(lines[at - 1]) <= _MAX_HEADING_CHARS and _HEADING.fullmatch(lines[at - 1]) is not None
+    headed = at > 0 and len(lines[at - 1]) <= _MAX_HEADING_CHARS and re.fullmatch(_HEADING, lines[at - 1]) is not None
     body = "\n".join(lines[: at - headed]).rstrip()
-    if not listed or not body or not (headed or all(map(_NUMBERED.fullmatch, listed))):
+    if not listed or not body or not (headed or all(re.fullmatch(_NUMBERED, line) for line in listed)):
         return answer, []
     return body, listed

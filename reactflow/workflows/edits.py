@@ -12,7 +12,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from rapidfuzz.distance import Indel
 
@@ -65,8 +65,7 @@ OVERLAPS = "overlaps another edit"
 NO_ADDITION = "would add to the text, which no issue asks for"
 
 
-@dataclass(frozen=True, slots=True)
-class Edited:
+class Edited(NamedTuple):
     """A text after its edits.
 
     Args:
@@ -227,8 +226,7 @@ def share_changed_outside(before: str, after: str, flagged: Sequence[Span]) -> f
     return min(1.0, (lost + added) / total) if total else float(bool(added))
 
 
-@dataclass(frozen=True, slots=True)
-class _Changes:
+class _Changes(NamedTuple):
     """Which spans of a text are no longer there, and how many characters were put in at which place."""
 
     lost: list[Span]

@@ -16,11 +16,9 @@ from reactflow.errors import ConfigurationError
 from reactflow.messages import estimate_tokens
 from reactflow.progress import SIMILAR, similarity
 
-_RUNS = re.compile(r"\w+")
-_NUMBERS = re.compile(r"\d+")
-_FLEETING = re.compile(
-    r"\d+(?:\.\d+)? ?(?:ms|s|sec|seconds?|秒)\b|\b0x[0-9a-f]+\b|\d\d:\d\d:\d\d(?:[.,]\d+)?", re.IGNORECASE
-)
+_RUNS = r"\w+"
+_NUMBERS = r"\d+"
+_FLEETING = r"(?i)\d+(?:\.\d+)? ?(?:ms|s|sec|seconds?|秒)\b|\b0x[0-9a-f]+\b|\d\d:\d\d:\d\d(?:[.,]\d+)?"
 _TELLING_TOKENS = 4  # evidence shorter than this ("wrong") is the same for quite different failures
 _UNRELATED = 0.1
 
@@ -70,7 +68,7 @@ class Lesson:
 def alike(a: str, b: str) -> bool:
     """Whether two texts give the same advice: nearly the same words, and the same numbers."""
     a, b = (" ".join(text.casefold().split()) for text in (a, b))
-    return a == b or (_NUMBERS.findall(a) == _NUMBERS.findall(b) and similarity(a, b) > SIMILAR)
+    return a == b or (re.findall(_NUMBERS, a) == re.findall(_NUMBERS, b) and similarity(a, b) > SIMILAR)
 
 
 def merged(lessons: Iterable[Lesson], new: Lesson) -> tuple[Lesson, ...]:
@@ -92,7 +90,7 @@ def merged(lessons: Iterable[Lesson], new: Lesson) -> tuple[Lesson, ...]:
 
 def _same_failure(a: str, b: str) -> bool:
     """Whether two pieces of evidence are one, times and addresses aside."""
-    a, b = (" ".join(_FLEETING.sub("", text).split()) for text in (a, b))
+    a, b = (" ".join(re.sub(_FLEETING, "", text).split()) for text in (a, b))
     return a == b and estimate_tokens(a) >= _TELLING_TOKENS
 
 
@@ -140,7 +138,7 @@ def _relevance(lessons: Sequence[Lesson], task: str) -> list[float]:
 def _words(text: str) -> set[str]:
     """The words of *text*; of a script without spaces the pairs of neighbouring characters."""
     found: set[str] = set()
-    for run in _RUNS.findall(text.casefold()):
+    for run in re.findall(_RUNS, text.casefold()):
         if any("\u3040" <= char <= "\u9fff" for char in run):
             found.update(run[at : at + 2] for at in range(max(1, len(run) - 1)))
         else:

@@ -6,13 +6,12 @@ task, like everything else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from reactflow.phrases import language
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReflexionWording:
+class ReflexionWording(NamedTuple):
     """One language's sentences.  Words in braces are filled in with :meth:`str.format`."""
 
     lessons: str

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from reactflow.phrases import language
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResearchWording:
+class ResearchWording(NamedTuple):
     """One language's sentences.  Words in braces are filled in with :meth:`str.format`."""
 
     respond: str

@@ -23,6 +23,7 @@ from reactflow.events import (
     Emit,
     Event,
     IterationStarted,
+    ModelFailed,
     ModelFinished,
     ModelStarted,
     ReasoningDelta,
@@ -284,7 +285,7 @@ class _Part:
             return
         if isinstance(event, (TextDelta, TextWithdrawn)) and event.role in ("agent", self.role):
             event = replace(event, role="agent", round=self.draft) if self.draft else replace(event, role=self.role)
-        elif isinstance(event, (ModelStarted, ModelFinished, ReasoningDelta)) and event.role == "agent":
+        elif isinstance(event, (ModelStarted, ModelFinished, ModelFailed, ReasoningDelta)) and event.role == "agent":
             self.calls[self.role] += isinstance(event, ModelStarted)
             event = replace(event, role=self.role, round=self.calls[self.role])
         self.emit(event)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from reactflow.errors import ConfigurationError
 from reactflow.frozen import FrozenDict
@@ -24,8 +24,7 @@ _QUERY: Mapping[str, Any] = FrozenDict(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """What one query brought.
 
     Args:
@@ -39,8 +38,7 @@ class Found:
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Searcher:
+class Searcher(NamedTuple):
     """Runs queries; made by :func:`as_searcher`.
 
     Args:

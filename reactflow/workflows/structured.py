@@ -7,9 +7,9 @@ same run; and where a reply cannot be read, the next way is tried, three calls a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from reactflow.errors import ModelBehaviorError, ProviderError, WorkflowError
 from reactflow.judging.grades import snake
@@ -35,8 +35,7 @@ class Way(StrEnum):
     TEXT = "text"
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """A reply of a fixed form.
 
     Args:

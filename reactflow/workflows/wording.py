@@ -6,15 +6,14 @@ lines with a mark that cannot be guessed, so that nothing in it can end its own 
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from reactflow.phrases import language, phrases
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wording:
+class Wording(NamedTuple):
     """One language's sentences.  Words in braces are filled in with :meth:`str.format`."""
 
     task: str
@@ -129,7 +128,7 @@ def wording(task: str) -> Wording:
 
 def new_mark() -> str:
     """A mark that no text written before this call can hold but by a chance of one in 2**64."""
-    return secrets.token_hex(8)
+    return os.urandom(8).hex()
 
 
 def fenced(mark: str, title: str, text: str, task: str) -> str:

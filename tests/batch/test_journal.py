@@ -8,7 +8,7 @@ from reactflow.batch.limits import Limits
 from reactflow.budget import Price
 from reactflow.errors import StoreError
 from reactflow.frozen import FrozenDict
-from reactflow.messages import AssistantMessage, SystemMessage, ToolCall, Usage, UserMessage
+from reactflow.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, Usage, UserMessage
 from reactflow.model import ChatRequest, ChatResponse, Run
 from reactflow.specs.outcome import Outcome, Status
 from reactflow.testing import ScriptedChatModel, says
@@ -48,6 +48,14 @@ def test_a_response_without_usage_comes_back_without(journal):
     journal.note(ROW, "s", ChatResponse(AssistantMessage("hi")))
 
     assert journal.step(ROW, "s") == ChatResponse(AssistantMessage("hi"))
+
+
+def test_the_result_of_a_tool_comes_back_from_disk_as_it_was(journal):
+    result = ToolMessage("你好 \ud800", "1", "add", is_error=True)
+
+    journal.note(ROW, "s", result)
+
+    assert journal.step(ROW, "s") == result
 
 
 def test_a_response_that_has_no_json_form_is_not_kept(journal):
@@ -177,3 +185,14 @@ async def test_a_listener_hears_of_each_call_and_each_error(journal):
         await listening(model, request("b"), "critic")
 
     assert heard == [("agent", response), ("critic", trouble)]
+
+
+async def test_without_a_journal_a_tool_runs_each_time():
+    results = [ToolMessage(text, "1", "look") for text in ("one", "two")]
+
+    async def work(results=iter(results)):
+        return next(results)
+
+    row = RowCalls(ROW, journal=None, limits=Limits(), spending=Spending())
+
+    assert [await row.run_tool(ToolCall("1", "look", "{}"), work) for _ in range(2)] == results

@@ -18,6 +18,7 @@ from reactflow.events import (
     DraftReady,
     Event,
     IterationStarted,
+    ModelFailed,
     ModelFinished,
     ModelStarted,
     ReasoningDelta,
@@ -85,6 +86,7 @@ RUN = [
     RevisionStarted(revision=1, feedback="Say when."),
     DraftReady(draft=2, text="Sunny in 北京 tomorrow."),
     finished(1, "judge", Usage(0, 0, unknown_calls=1)),
+    ModelFailed(round=2, role="judge", model="m", error="ProviderError", elapsed_s=0.5),
     VerdictGiven(draft=2, passed=True, score=0.9),
     WarningRaised(text="An estimate."),
     RunFinished(result=AgentResult(text="Sunny in 北京 tomorrow.")),
@@ -274,7 +276,7 @@ def test_a_judge_that_failed_is_told_apart_from_one_that_passed():
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageTurned(Event):
+class LeafTurned(Event):
     page_number: int
     words: str
     far_too_long: str = "x" * 100
@@ -284,11 +286,11 @@ class PageTurned(Event):
 def test_events_of_workflows_and_of_a_user_are_told_by_their_name_and_short_facts():
     view = make_view(plain_console())
     view.show(IterationStarted(iteration=2, max_iterations=4))
-    view.show(PageTurned(page_number=3, words="hello"))
+    view.show(LeafTurned(page_number=3, words="hello"))
 
     assert written(view.console).splitlines() == [
         "● iteration started · iteration 2 · max iterations 4",
-        "● page turned · page number 3 · words hello",
+        "● leaf turned · page number 3 · words hello",
     ]
 
 
@@ -313,7 +315,7 @@ def test_a_call_that_failed_is_not_shown_as_under_way_for_ever():
     view.show(ModelStarted(round=1, role="judge", model="m"))
     assert "judge round 1" in view._status().plain
 
-    view.show(VerdictGiven(draft=1, passed=True, status="unjudged"))
+    view.show(ModelFailed(round=1, role="judge", model="m", error="ProviderError", elapsed_s=0.5))
 
     assert "judge" not in view._status().plain
 

@@ -587,7 +587,7 @@ async def test_functions_are_loaded_by_their_reference(catalog, tmp_path, monkey
     ("reference", "match"),
     [
         ("no_such_module_at_all:f", "cannot be loaded"),
-        ("operator:nge", "operator has no 'nge'; did you mean 'ne' or 'ge' or 'neg'"),
+        ("operator:nge", "operator has no 'nge'; did you mean 'ge' or 'ne' or 'neg'"),
     ],
 )
 def test_a_function_that_is_not_there_is_told_when_the_agent_is_built(catalog, reference, match):

@@ -11,7 +11,7 @@ from sqlalchemy import text
 from reactflow.errors import StoreError
 from reactflow.messages import AssistantMessage, Message, UserMessage
 from reactflow.stores import sql_work
-from reactflow.stores.turn_locks import lock_number
+from reactflow.stores.database import lock_number
 
 
 def turn(number: int) -> list[Message]:

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from reactflow.stores.turn_locks import FileLocks, finished, held, lock_number
+from reactflow.stores.database import lock_number
+from reactflow.stores.turn_locks import FileLocks, finished, held
 
 
 class Lock:

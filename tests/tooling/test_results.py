@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
+import itertools
 import math
 from collections import deque
 from dataclasses import dataclass
@@ -62,6 +63,7 @@ def test_text_passes_unchanged_and_is_never_quoted_again(text: str):
         ((1, "a"), '[1,"a"]'),
         ({3}, "[3]"),
         (range(3), "[0,1,2]"),
+        (iter([1, "北"]), '[1,"北"]'),
         (deque([1]), "[1]"),
         ({"a": 1}.keys(), '["a"]'),
         (MappingProxyType({"a": 1}), '{"a":1}'),
@@ -90,6 +92,11 @@ def test_anything_else_is_written_as_json_once(value: Any, text: str):
 def test_what_has_no_json_form_is_an_error(value: Any):
     with pytest.raises(Exception, match=r"JSON form|serializ"):
         as_text(value)
+
+
+def test_an_iterator_without_an_end_is_an_error_and_does_not_hang():
+    with pytest.raises(TypeError, match="more than 100000 items"):
+        as_text(itertools.count())
 
 
 def test_a_circle_is_an_error():
