@@ -21,7 +21,7 @@ from reactflow.batch.journal import readable
 from reactflow.budget import Price
 from reactflow.errors import ConfigurationError, ReactflowError, StoreError
 from reactflow.frozen import FrozenDict
-from reactflow.messages import NO_USAGE, Usage
+from reactflow.messages import Usage
 from reactflow.result import StopReason
 from reactflow.specs.values import AnyAgentSpec
 from reactflow.sql.logs import COLUMNS, LogRow, RowLog
@@ -176,13 +176,13 @@ class SharedSpending(Spending):
         self._file = OwnFile(purse.folder, "")
         self._file.append(_TOTAL.pack(0.0))
 
-    def add(self, model: str, usage: Usage | None, *, guess: Usage = NO_USAGE) -> None:
+    def add(self, model: str, usage: Usage | None, *, taken: Usage) -> None:
         """Count one call, and tell the others.
 
         Raises:
             StoreError: The disk is full, or the like.
         """
-        super().add(model, usage, guess=guess)
+        super().add(model, usage, taken=taken)
         self._file.replace(_TOTAL.pack(self.cost_usd))
 
     def of_all_usd(self) -> float:

@@ -105,8 +105,8 @@ def test_workers_see_what_all_of_them_have_spent(tmp_path):
     first, second = SharedSpending(purse, DOLLAR), SharedSpending(purse, DOLLAR)
     (tmp_path / "being-made").touch()
     for _ in range(2):
-        first.add("m", Usage(1, 0))
-    second.add("m", Usage(2, 0))
+        first.add("m", None, taken=Usage(1, 0))
+    second.add("m", None, taken=Usage(2, 0))
     first.close()
     assert (first.cost_usd, second.cost_usd, second.of_all_usd()) == (2.0, 2.0, 4.0)
     assert str(second.used_up()) == "4.0000 of 5.0 dollars are spent; start it again to go on."
@@ -133,7 +133,7 @@ async def test_the_rows_under_way_are_answered_before_the_job_is_stopped(tmp_pat
     spent, may_end, done = asyncio.Event(), asyncio.Event(), []
 
     async def agent(prompt):
-        others.add("m", Usage(9, 0))
+        others.add("m", None, taken=Usage(9, 0))
         spent.set()
         await may_end.wait()
         done.append(prompt)
