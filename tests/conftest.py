@@ -27,5 +27,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if not FULL:
         terminalreporter.write_line(
-            "Not in this run: tests/proof (long, on real servers) and tests/benchmarks; .ci/run runs both."
+            "Not in this run: tests/proof (long, on real servers, on Flink and on Ray) and tests/benchmarks; "
+            ".ci/run runs both."
         )

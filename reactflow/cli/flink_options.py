@@ -33,15 +33,18 @@ FlinkOptions = Annotated[
 ]
 
 
-def read(given: Mapping[str, Any], tables: Mapping[str, Path], outputs: Mapping[str, Path]) -> FlinkSettings:
-    """The settings for what was typed.
+def read(
+    given: Mapping[str, Any], tables: Mapping[str, Path], outputs: Mapping[str, Path], folder: Path = Path()
+) -> FlinkSettings:
+    """The settings for what was typed; relative paths in the script start from *folder*.
 
     Raises:
         ConfigurationError: An option does not go with Flink, or has a value that cannot be.
     """
-    if given["budget_usd"] is not None or given["database"] != ":memory:":
-        raise ConfigurationError("--budget-usd and --database are of the engine of this process, not of Flink.")
+    if given["database"] != ":memory:":
+        raise ConfigurationError("--database is of the engine of this process, not of Flink.")
     job = options.options_of(given)
+    job.job(None)  # refuses what cannot be, before Flink is started
     work = Work(
         functions=job.functions(),
         concurrency=job.concurrency,
@@ -58,6 +61,8 @@ def read(given: Mapping[str, Any], tables: Mapping[str, Path], outputs: Mapping[
         tables=tables,
         outputs=outputs,
         overrides=job.overrides,
+        folder=folder,
+        max_cost_usd=job.budget_usd,
         parallelism=given["parallelism"],
         checkpoints=None if given["checkpoints"] is None else Path(given["checkpoints"]),
         options=dict(options.pairs("--flink", given["flink"], "jobmanager.rpc.address=flink")),

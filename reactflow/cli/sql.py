@@ -110,8 +110,9 @@ def sql(
         texts = [*([_read(script)] if script is not None else []), *(execute or ())]
         if not texts:
             raise ConfigurationError("There is nothing to run: name a script, or give -e 'SELECT ...'.")
+        folder = Path(script).parent if script not in (None, "-") else Path()
         if engine is Engine.FLINK:
-            on_flink = flink_options.read(context.params, _files("--table", table), _files("--output", output))
+            on_flink = flink_options.read(context.params, _files("--table", table), _files("--output", output), folder)
             for result in flink_options.session(on_flink).run("\n;\n".join(texts)):
                 _show(result, out, err, format, quiet=quiet)
             return
@@ -122,7 +123,7 @@ def sql(
             tables=_files("--table", table),
             outputs=_files("--output", output),
             overrides=given.overrides,
-            folder=Path(script).parent if script not in (None, "-") else Path(),
+            folder=folder,
             job=given.job(journal),
             workshop=given.workshop(),
             debug=debug,

@@ -6,18 +6,20 @@ This module needs the extra ``flink``: PyFlink 2.3 and Java 17.
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, Final
 
-from reactflow.engines.flink_sql import check_of, translate
+from reactflow.engines.flink_sql import back_quoted, check_of, log_folder, translate
+from reactflow.engines.shared import LogPlace
 from reactflow.engines.worker import Work, Worker, keys_in_environment
 from reactflow.errors import ConfigurationError
 from reactflow.specs.catalog import Catalog
 from reactflow.specs.values import AnyAgentSpec
-from reactflow.sql.calls import check_calls
+from reactflow.sql.calls import AgentCall, check_calls
 from reactflow.sql.tokens import Statement, split
 
 try:
@@ -26,6 +28,7 @@ try:
     from pyflink.datastream import AsyncDataStream, AsyncFunction
     from pyflink.table import DataTypes, EnvironmentSettings, ResultKind, TableEnvironment
     from pyflink.table.udf import AsyncScalarFunction, udf
+    from pyflink.util.java_utils import get_j_env_configuration
 except ImportError as error:
     raise ConfigurationError("Flink needs the extra 'flink' and Java 17: pip install 'reactflow[flink]'.") from error
 
@@ -50,8 +53,14 @@ def new_environment(options: Mapping[str, str]) -> Any:
     settings = EnvironmentSettings.new_instance().in_streaming_mode().with_configuration(configuration)
     environment = TableEnvironment.create(settings.build())
     if remote:  # PyFlink takes any place for this process here, and would let the workers call back into it
-        environment.get_config().get_configuration().remove_config("python.loopback-server.address")
+        remove_option(environment, "python.loopback-server.address")
     return environment
+
+
+def remove_option(environment: Any, key: str) -> None:
+    """Take an option back, also from where a job has left it for the jobs after it."""
+    environment.get_config().get_configuration().remove_config(key)
+    get_j_env_configuration(environment._get_j_env()).removeKey(key)
 
 
 def shows_rows(done: Any) -> bool:
@@ -130,38 +139,67 @@ class FlinkAgents:
         self.catalog = catalog
         self.work = work
         self.variables: dict[str, str] = {}
-        self._names: dict[tuple[AnyAgentSpec, bool], str] = {}
+        self._job_id = secrets.token_hex(8)
+        self._statements = 0
+        self._names: dict[tuple[object, ...], str] = {}
 
-    def function(self, spec: AnyAgentSpec, debug: bool = False) -> str:
+    def function(self, spec: AnyAgentSpec, *, debug: bool = False, log: LogPlace | None = None) -> str:
         """The name of the function ``(prompt, key)`` that runs *spec*; it is registered the first time."""
-        name = self._names.get((spec, debug))
+        sent, variables = keys_in_environment(spec, self.catalog.secrets)
+        self.variables |= variables
+        kind = (sent, debug, log, self.work.purse, self.work.last_words)
+        name = self._names.get(kind)
         if name is None:
-            sent, variables = keys_in_environment(spec, self.catalog.secrets)
-            self.variables |= variables
-            work = replace(self.work, agent=sent, debug=debug or self.work.debug)
+            work = replace(self.work, agent=sent, debug=debug or self.work.debug, log=log)
             made = udf(AgentScalarFunction(work), result_type=_ANSWERS, deterministic=False)
-            name = self._names[spec, debug] = f"reactflow_agent_{len(self._names) + 1}"
+            name = self._names[kind] = f"reactflow_agent_{len(self._names) + 1}"
             self.environment.create_temporary_system_function(name, made)
         return name
 
-    def translate(self, statement: Statement) -> str:
+    def translate(self, statement: Statement, number: int | None = None) -> str:
         """*statement* as Flink takes it, with the agents as they are defined now.
 
-        Raises:
-            SqlError: A call is wrong, or its agent is not defined.
-        """
-        return translate(statement, check_calls(statement, self.catalog), self.function)
+        Args:
+            statement: What was written.
+            number: Names it in log tables, from 1; by default it counts on.
 
-    def sql(self, text: str) -> str:
+        Raises:
+            SqlError: A call is wrong, its agent is not defined, or its log table is none.
+        """
+        self._statements = number or self._statements + 1
+
+        def function(spec: AnyAgentSpec, call: AgentCall) -> str:
+            return self.function(spec, debug=call.debug, log=self._log_of(statement, call))
+
+        return translate(statement, check_calls(statement, self.catalog), function)
+
+    def sql(self, text: str, number: int | None = None) -> str:
         """The one statement in *text*, ready for ``execute_sql`` or ``sql_query``.
 
         Raises:
-            SqlError: A call is wrong, its agent is not defined, or there are several statements.
+            SqlError: A call is wrong, its agent is not defined, its log table is none, or there are several statements.
         """
         statements = list(split(text))
         if len(statements) != 1:
             raise ConfigurationError(f"There are {len(statements)} statements; give one.")
-        return self.translate(statements[0])
+        return self.translate(statements[0], number)
+
+    def _log_of(self, statement: Statement, call: AgentCall) -> LogPlace | None:
+        if call.log_table is None:
+            return None
+        place = statement.tokens[call.start].start
+        name = ".".join(back_quoted(part) for part in call.log_table.split("."))
+        try:
+            with self.environment.execute_sql(f"SHOW CREATE TABLE {name}").collect() as rows:
+                ((shown,),) = rows
+        except Exception as error:  # a Java exception
+            raise statement.error(f"There is no log table {call.log_table!r}; create it first.", place) from error
+        try:
+            folder = log_folder(call.log_table, next(split(shown)))
+            folder.mkdir(parents=True, exist_ok=True)
+        except (OSError, ConfigurationError) as error:
+            raise statement.error(str(error), place) from error
+        return LogPlace(str(folder), self._job_id, f"statement-{self._statements}")
 
 
 def register_agents(environment: Any, catalog: Catalog, work: Work | None = None) -> FlinkAgents:

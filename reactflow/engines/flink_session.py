@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
-from reactflow.engines.flink import new_environment, register_agents, shows_rows
+from reactflow.engines.flink import new_environment, register_agents, remove_option, shows_rows
 from reactflow.engines.flink_errors import explained
 from reactflow.engines.flink_settings import FlinkSettings
-from reactflow.engines.flink_sql import create_table, json_files, ungrouped, with_connector, written_table
+from reactflow.engines.flink_sql import (
+    create_table,
+    json_files,
+    plain_file,
+    ungrouped,
+    with_connector,
+    written_table,
+)
 from reactflow.engines.flink_state import JobFolder
+from reactflow.engines.shared import last_word
 from reactflow.specs.catalog import Catalog
 from reactflow.sql.commands import carry_out, is_ours
 from reactflow.sql.dialect import read_table
@@ -38,6 +48,7 @@ class FlinkSession:
         )
         self.tables = new_environment(self.settings.flink_options())
         self.agents = register_agents(self.tables, self.catalog, self.settings.work)
+        self._last_words = Path()  # of the run that is under way
 
     def run(self, script: str) -> Iterator[Result]:
         """Run *script*, and yield what each statement gave.  One that reads is done when its rows have been read.
@@ -45,20 +56,24 @@ class FlinkSession:
         Raises:
             SqlError: A statement is wrong; those before it have run, and those after it do not.
             WorkflowError: A job failed; with ``checkpoints`` the same script goes on where it was.
+            JobStopped: The money was used up; likewise.
         """
         statements = [ungrouped(statement) for statement in split(script)]
+        outputs = dict(self.settings.outputs)
         with JobFolder(self.settings.checkpoints, script, self.settings.tables) as folder:
+            purse, self._last_words = folder.purse(self.settings.max_cost_usd), folder.new_place("last-words")
+            self.agents.work = replace(self.settings.work, purse=purse, last_words=str(self._last_words))
             created = {table.bare for each in statements if each and (table := read_table(each)) is not None}
             for name in set(self.settings.tables) - created:
                 path, columns = folder.read(name, self.settings.tables[name])
                 self.tables.execute_sql(create_table(name, columns, json_files(str(path))))
             for number, statement in enumerate(statements, 1):
                 if statement is not None:
-                    yield self._run(statement, number, folder)
-            for name, path in self.settings.outputs.items():
+                    yield self._run(statement, number, folder, outputs)
+            for name, path in outputs.items():
                 folder.write(name, path)
 
-    def _run(self, statement: Statement, number: int, folder: JobFolder) -> Result:
+    def _run(self, statement: Statement, number: int, folder: JobFolder, outputs: dict[str, Path]) -> Result:
         if is_ours(statement):
             answer = carry_out(statement, self.catalog)
             return Result(statement, answer.columns, answer.rows, answer.message)
@@ -66,26 +81,32 @@ class FlinkSession:
             self.tables.get_config().set(statement.tokens[1].value, statement.tokens[3].value)
             return Result(statement, message=f"{statement.tokens[1].value} is set.")
         if statement.words[:2] == ("CREATE", "TABLE"):
-            return self._create(statement, folder)
+            return self._create(statement, number, folder, outputs)
         if statement.words[0] == "INSERT":
             return self._insert(statement, number, folder)
-        return self._execute(statement, self.agents.translate(statement))
+        return self._execute(statement, self.agents.translate(statement, number))
 
-    def _create(self, statement: Statement, folder: JobFolder) -> Result:
+    def _create(self, statement: Statement, number: int, folder: JobFolder, outputs: dict[str, Path]) -> Result:
         table = read_table(statement)
         name = table.bare if table is not None else statement.tokens[2].value
         path = self.settings.tables.get(name)
+        own = None if table is None or path is not None else plain_file(table, self.settings.folder)
+        if own is not None and not own.exists():
+            outputs.setdefault(name, own)
+        elif own is not None:
+            path = own
         place = folder.read(name, path)[0] if path is not None else folder.table(name)
-        text = with_connector(statement, json_files(str(place)))
+        text = with_connector(statement, json_files(str(place)), instead=own is not None)
         if path is not None and (text is None or table is None):
             words = f"Table {name!r} says itself where its rows are, so --table {name}=... cannot be read."
             raise statement.error(words)
         if table is None:
             folder.empty(name)
-        return self._execute(statement, self.agents.sql(text or statement.text))
+        folder.table(name).mkdir(parents=True, exist_ok=True)  # a table without rows can be read
+        return self._execute(statement, self.agents.sql(text or statement.text, number))
 
     def _insert(self, statement: Statement, number: int, folder: JobFolder) -> Result:
-        text = self.agents.translate(statement)
+        text = self.agents.translate(statement, number)
         if folder.is_done(number):
             return Result(statement, message="Done by an earlier run.")
         config = self.tables.get_config().get_configuration()
@@ -96,7 +117,7 @@ class FlinkSession:
         try:
             result = self._execute(statement, text, insert=True)
         finally:
-            config.remove_config(_RECOVER)
+            remove_option(self.tables, _RECOVER)
         folder.mark_done(number)
         return result
 
@@ -108,18 +129,21 @@ class FlinkSession:
             if done.get_job_client() is not None and not shows:
                 done.wait()
         except Exception as error:  # a Java exception in one of several wrappers
-            raise explained(error, statement) from error
+            raise explained(error, statement, last_word(self._last_words)) from error
         if not shows:
             return Result(statement, message="Done.")
-        return Result(statement, tuple(done.get_table_schema().get_field_names()), _Rows(done, statement))
+        return Result(
+            statement, tuple(done.get_table_schema().get_field_names()), _Rows(done, statement, self._last_words)
+        )
 
 
 class _Rows(Iterable[tuple[Any, ...]]):
     """The rows of a query, as they come; of one whose rows change, those that are left in the end."""
 
-    def __init__(self, done: Any, statement: Statement) -> None:
+    def __init__(self, done: Any, statement: Statement, last_words: Path) -> None:
         self._done = done
         self._statement = statement
+        self._last_words = last_words
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = []
@@ -132,5 +156,5 @@ class _Rows(Iterable[tuple[Any, ...]]):
                     else:
                         rows.remove(values)
         except Exception as error:
-            raise explained(error, self._statement) from error
+            raise explained(error, self._statement, last_word(self._last_words)) from error
         return iter(rows)

@@ -21,6 +21,8 @@ class FlinkSettings:
         tables: Files to read tables from, by the table's name.
         outputs: Files to write tables to when a script has run, by the table's name.
         overrides: Options that win over those of CREATE CONNECTION, as in the engine of this process.
+        folder: What relative paths in the script start from.
+        max_cost_usd: Dollars that a run of a script may cost, all workers together, > 0; the work needs prices then.
         parallelism: Subtasks of each operator, >= 1.
         checkpoints: Where jobs keep what they need to go on; on a disk that every node sees.  None for nowhere.
         checkpoint_interval_s: Seconds between checkpoints, > 0.  A job also waits so long at its end.
@@ -35,6 +37,8 @@ class FlinkSettings:
     tables: Mapping[str, Path] = field(default=EMPTY)
     outputs: Mapping[str, Path] = field(default=EMPTY)
     overrides: Mapping[str, str] = field(default=EMPTY)
+    folder: Path = field(default_factory=Path)
+    max_cost_usd: float | None = None
     parallelism: int = 1
     checkpoints: Path | None = None
     checkpoint_interval_s: float = 5.0

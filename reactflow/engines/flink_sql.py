@@ -15,13 +15,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 from typing import Any, Final
 
 from reactflow.batch.rows import Record
+from reactflow.batch.sources import format_of
+from reactflow.errors import ConfigurationError
 from reactflow.specs.values import AnyAgentSpec
 from reactflow.sql.calls import AgentCall, mentions, read_call
-from reactflow.sql.dialect import literal, read_table
+from reactflow.sql.dialect import Table, literal, read_table
+from reactflow.sql.files import connected_file
+from reactflow.sql.logs import COLUMNS
 from reactflow.sql.tokens import Statement, Token
 
 MIXED_UP: Final = "The engine handed this row's call the data of another row; nothing was taken from it."
@@ -54,14 +60,14 @@ def back_quoted(name: str) -> str:
 
 
 def translate(
-    statement: Statement, agents: Mapping[str, AnyAgentSpec], function: Callable[[AnyAgentSpec, bool], str]
+    statement: Statement, agents: Mapping[str, AnyAgentSpec], function: Callable[[AnyAgentSpec, AgentCall], str]
 ) -> str:
     """*statement* with each call of an agent replaced by that of a function.
 
     Args:
         statement: What was written.
         agents: Those it calls, by name.
-        function: The name of the function that runs an agent, and tells errors in full where the flag is set.
+        function: The name of the function that runs an agent as a call says.
 
     Raises:
         SqlError: A call cannot be made on this engine.
@@ -69,11 +75,8 @@ def translate(
     parts, at = [], 0
     for number, place in enumerate(mentions(statement.tokens), 1):
         call = read_call(statement, place)
-        if call.log_table is not None:
-            words = "Flink writes no log table; leave it out, or use the engine of this process."
-            raise statement.error(words, statement.tokens[place].start)
         parts.append(_between(statement, at, call.join))
-        parts.append(_unnested(statement, call, function(agents[call.agent], call.debug), number))
+        parts.append(_unnested(statement, call, function(agents[call.agent], call), number))
         at = call.end
     parts.append(_between(statement, at, len(statement.tokens)))
     return " ".join(part for part in parts if part)
@@ -100,9 +103,51 @@ def _as_text(statement: Statement, tokens: Iterable[Token]) -> str:
     return f"CAST({text} AS STRING)"
 
 
-def with_connector(statement: Statement, options: Mapping[str, str]) -> str | None:
-    """*statement* with *options* where it makes a table that says nothing of where it is; else None."""
+def log_folder(name: str, shown: Statement) -> Path:
+    """Where workers write the rows of a log table.
+
+    Args:
+        name: What the call says.
+        shown: The statement that makes the table, as Flink shows it.
+
+    Raises:
+        ConfigurationError: It has other columns, or is no folder of JSON lines.
+    """
+    table = read_table(shown)
+    if table is None or tuple(column.name for column in table.columns) != COLUMNS:
+        raise ConfigurationError(f"Log table {name!r} must have the columns {', '.join(COLUMNS)}, in this order.")
+    options, path = table.options, table.options.get("path", "").removeprefix("file://")
+    if (options.get("connector"), options.get("format")) != ("filesystem", "json") or not path or "://" in path:
+        raise ConfigurationError(
+            f"Log table {name!r} must be a folder of JSON lines that every worker sees: leave out its options, or "
+            "write WITH ('connector' = 'filesystem', 'path' = '/shared/log', 'format' = 'json')."
+        )
+    return Path(path)
+
+
+def plain_file(table: Table, folder: Path) -> Path | None:
+    """The file that *table* is, where its options are only those that the engine of this process knows; else None.
+
+    Flink itself would take the path for a folder, the head of a CSV file for a row, and a relative path for one that
+    starts where its own process runs.
+    """
+    path = table.options.get("path", "")
+    if not table.options.keys() <= {"connector", "path", "format"} or "://" in path.removeprefix("file://"):
+        return None
+    with suppress(ConfigurationError):
+        found = connected_file(table, folder)
+        if found is not None and not found.is_dir():
+            format_of(found)
+            return found
+    return None
+
+
+def with_connector(statement: Statement, options: Mapping[str, str], *, instead: bool = False) -> str | None:
+    """*statement* with *options* where it makes a table that says nothing of where it is, or *instead* of what it
+    says; else None."""
     words = statement.words
+    if instead:
+        return f"{_between(statement, 0, words.index('WITH'))} {_with(options)}"
     if words[:2] != ("CREATE", "TABLE") or "WITH" in words or "LIKE" in words:
         return None
     table = read_table(statement)

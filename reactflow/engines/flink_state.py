@@ -9,10 +9,12 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Self
+from uuid import uuid4
 
 from reactflow.batch.sinks import JsonWriter, Sink
 from reactflow.batch.sources import arrow, format_of, open_source
 from reactflow.engines.flink_sql import as_json_row, columns_of
+from reactflow.engines.shared import Purse
 from reactflow.errors import ConfigurationError
 
 _DONE: Final = "done"
@@ -73,6 +75,20 @@ class JobFolder:
                     writer.write(as_json_row(record))
             part.replace(copy)
         return copy, columns_of(source)
+
+    def purse(self, limit_usd: float | None) -> Purse | None:
+        """A new purse for the workers of this run, None where there is no limit.
+
+        Raises:
+            ConfigurationError: *limit_usd* is not above 0.
+        """
+        return None if limit_usd is None else Purse(limit_usd, str(self.new_place("spent")))
+
+    def new_place(self, name: str) -> Path:
+        """A new, empty folder for what the workers of this run write."""
+        place = self.path / name / uuid4().hex
+        place.mkdir(parents=True)
+        return place
 
     def checkpoints(self, number: int) -> Path:
         """Where statement *number* keeps its checkpoints."""
@@ -138,7 +154,8 @@ class JobFolder:
         for path in sorted(self._files(name), key=_written_at):
             with path.open("rb") as lines:
                 for line in lines:
-                    yield json.loads(line)
+                    if line.endswith(b"\n"):  # else a worker was killed while it wrote to a log
+                        yield json.loads(line)
 
     def _files(self, name: str) -> list[Path]:
         found = self.table(name).rglob("*")

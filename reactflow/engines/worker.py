@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
@@ -16,6 +17,7 @@ from reactflow.batch.job import Job, JobSettings
 from reactflow.batch.journal import Journal
 from reactflow.batch.limits import Limits
 from reactflow.budget import Price
+from reactflow.engines.shared import LogPlace, Purse, SharedSpending, leaving_word
 from reactflow.errors import ConfigurationError
 from reactflow.frozen import EMPTY, FrozenDict
 from reactflow.specs.building import Workshop, connections_of
@@ -46,6 +48,9 @@ class Work:
         requests_per_minute: Model calls of one worker process, > 0; None for any number.
         tokens_per_minute: Tokens of one worker process, > 0; None for any number.
         prices: By model name; they give each row its cost.
+        purse: What all workers may spend together; needs prices.  None for no limit.
+        log: Where each step of the agent is logged; needs a spec.  None for nowhere.
+        last_words: A folder where a worker also writes what ends the job, since engines can lose it; None for none.
         debug: Whether errors are told with their message and trace, which may quote the row.
 
     Raises:
@@ -64,15 +69,22 @@ class Work:
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     prices: Mapping[str, Price] = field(default=EMPTY)
+    purse: Purse | None = None
+    log: LogPlace | None = None
+    last_words: str | None = None
     debug: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "functions", FrozenDict(self.functions))
         object.__setattr__(self, "prices", FrozenDict(self.prices))
-        JobSettings(concurrency=self.concurrency)
+        limit = None if self.purse is None else self.purse.limit_usd
+        JobSettings(concurrency=self.concurrency, max_cost_usd=limit, spending=Spending(self.prices))
         if self.timeout_s is not None and not self.timeout_s > 0:
             raise ConfigurationError(f"timeout_s={self.timeout_s!r}: give seconds above 0, or None for no limit.")
-        if isinstance(self.agent, (AgentSpec, ReflectionSpec)) and kept_keys(self.agent):
+        known = isinstance(self.agent, (AgentSpec, ReflectionSpec))
+        if self.log is not None and self.agent is not None and not known:
+            raise ConfigurationError(f"{self.agent!r:.80} is no spec, so its steps have no names; leave out log=...")
+        if known and kept_keys(self.agent):
             raise ConfigurationError(
                 f"Agent {self.agent.name!r} uses a key that is written out in its definition, which no worker may be "
                 "sent; write 'api-key' = '${NAME}' and set that variable on the workers."
@@ -82,10 +94,11 @@ class Work:
         """Build the agent, in the process that is to run it.
 
         Raises:
-            ConfigurationError: An environment variable, a function or an extra is missing here.
+            ConfigurationError: An environment variable, a function, an extra or a shared folder is missing here.
             StoreError: The cache cannot be used.
         """
-        return Worker(self)
+        with leaving_word(self.last_words):
+            return Worker(self)
 
 
 class Worker:
@@ -99,29 +112,57 @@ class Worker:
         workshop = Workshop(functions=work.functions, prices=work.prices)
         self._runner = AgentRunner(work.agent, workshop=workshop, timeout=work.timeout_s, debug=work.debug)
         self._journal = None if work.cache is None else Journal(work.cache)
+        self._log = None if work.log is None else work.log.open(work.agent)
+        self._purse = None if work.purse is None else SharedSpending(work.purse, FrozenDict(work.prices))
         self._slots = asyncio.Semaphore(work.concurrency)
+        self._stopping = asyncio.Lock()
         settings = JobSettings(
             concurrency=work.concurrency,
             on_exhausted=work.on_exhausted,
             handle_exception=work.handle_exception,
             only_approved=work.only_approved,
             limits=Limits(work.requests_per_minute, work.tokens_per_minute),
-            spending=Spending(work.prices),
+            spending=self._purse or Spending(work.prices),
             journal=self._journal,
             fingerprint=work.fingerprint,
+            listen=None if self._log is None else self._log.rows.listen,
         )
+        self._concurrency = work.concurrency
+        self._last_words = work.last_words
         self._job = Job(self._runner, settings)
 
     async def answer(self, prompt: str | None, key: str | None) -> Outcome | None:
         """What becomes of one row; None where it is to be left out.
 
         Raises:
-            StoreError: The cache failed.
+            JobStopped: The money was used up; the rows under way have been answered.
+            StoreError: The cache, the log or the purse failed.
             WorkflowError: The row failed, and a failing row ends the job.
         """
+        with leaving_word(self._last_words):
+            return await self._in_turn(prompt, key)
+
+    async def _in_turn(self, prompt: str | None, key: str | None) -> Outcome | None:
         async with self._slots:
-            outcome = await self._job.answer(prompt, key)
-        return self.settle(outcome, key)
+            if self._purse is None or self._purse.of_all_usd() < self._purse.limit_usd:
+                return self.settle(await self._answered(prompt, key), key)
+        await self._others()
+        raise self._purse.used_up()
+
+    async def _answered(self, prompt: str | None, key: str | None) -> Outcome:
+        started = time.monotonic()
+        outcome = await self._job.answer(prompt, key)
+        if self._log is not None:
+            self._log.rows.finished(key, outcome, time.monotonic() - started)
+        return outcome
+
+    async def _others(self) -> None:
+        """Wait for the rows under way: what ends the job would cancel them, and their calls are paid for."""
+        async with self._stopping:
+            for _ in range(self._concurrency):
+                await self._slots.acquire()
+            for _ in range(self._concurrency):
+                self._slots.release()
 
     def settle(self, outcome: Outcome, key: str | None) -> Outcome | None:
         """Apply the policies: what is given on, None for nothing.
@@ -134,10 +175,11 @@ class Worker:
         return None if left_out else settled
 
     def close(self) -> None:
-        """Close the cache, and the sessions with tool servers."""
+        """Close the cache and the other files, and the sessions with tool servers."""
         self._runner.close()
-        if self._journal is not None:
-            self._journal.close()
+        for file in (self._journal, self._log, self._purse):
+            if file is not None:
+                file.close()
 
 
 def kept_keys(spec: AnyAgentSpec) -> set[str]:

@@ -30,13 +30,17 @@ def test_what_is_typed_becomes_the_settings(monkeypatch, tmp_path):
     assert (settings.parallelism, settings.checkpoints) == (4, Path("kept"))
     assert settings.options == {"pipeline.name": "claims", "a": "b=c"}
     assert flink_options.read({**GIVEN, "cache": "none"}, {}, {}).work.cache is None
+    priced = flink_options.read({**GIVEN, "budget_usd": 2.0, "price": ["*=1/2"]}, {}, {}, Path("scripts"))
+    assert (priced.max_cost_usd, priced.folder) == (2.0, Path("scripts"))
 
 
-@pytest.mark.parametrize("options", [("--budget-usd", "1", "--price", "*=1/2"), ("--database", "x.db")])
-def test_options_of_the_engine_of_this_process_are_refused(reactflow, options):
+@pytest.mark.parametrize(
+    ("options", "words"), [(("--budget-usd", "1"), "needs prices"), (("--database", "x.db"), "not of Flink")]
+)
+def test_options_that_cannot_be_are_refused_before_flink_is_started(reactflow, options, words):
     ended = reactflow("sql", "-e", "SELECT 1", "--engine", "flink", *options)
     assert ended.code == 2
-    assert "not of Flink" in ended.err
+    assert words in ended.err
 
 
 @pytest.mark.parametrize("options", [("--checkpoints", "kept"), ("--flink", "a=b"), ("--parallelism", "2")])

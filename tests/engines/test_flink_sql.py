@@ -1,8 +1,11 @@
 """What a script says, as Flink takes it."""
 
+from pathlib import Path
+
 import pytest
 
 from reactflow import ConfigurationError, WorkflowError
+from reactflow.batch.job import JobStopped
 from reactflow.batch.rows import Record
 from reactflow.engines.flink_errors import explained
 from reactflow.engines.flink_settings import FlinkSettings
@@ -12,6 +15,8 @@ from reactflow.engines.flink_sql import (
     check_of,
     columns_of,
     create_table,
+    log_folder,
+    plain_file,
     translate,
     ungrouped,
     with_connector,
@@ -19,6 +24,8 @@ from reactflow.engines.flink_sql import (
 )
 from reactflow.engines.worker import Work
 from reactflow.errors import SqlError
+from reactflow.sql.dialect import read_table
+from reactflow.sql.logs import COLUMNS
 from reactflow.sql.tokens import split
 
 AGENTS = {"a": "first", "b": "second"}
@@ -32,7 +39,7 @@ def only(text):
 
 
 def translated(text):
-    return translate(only(text), AGENTS, lambda spec, debug: f"{spec}_{'told' if debug else 'quiet'}")
+    return translate(only(text), AGENTS, lambda spec, call: f"{spec}_{'told' if call.debug else 'quiet'}")
 
 
 def called(function, prompt, key):
@@ -73,9 +80,59 @@ def test_what_calls_no_agent_stays_as_it_is():
     assert translated(text) == text
 
 
-def test_a_log_table_is_refused():
-    with pytest.raises(SqlError, match="Flink writes no log table"):
-        translated("SELECT * FROM q, LATERAL TABLE(AI_RUN_AGENT('a', t, id, 'log'))")
+LOG = f"CREATE TABLE `c`.`d`.`log` ({', '.join(f'`{name}` VARCHAR(2147483647) NOT NULL' for name in COLUMNS)}) "
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_log_table_is_a_folder_of_json_lines(scheme):
+    shown = only(f"{LOG} WITH ('format' = 'json', 'connector' = 'filesystem', 'path' = '{scheme}/shared/log')")
+    assert log_folder("log", shown) == Path("/shared/log")
+
+
+@pytest.mark.parametrize(
+    ("shown", "words"),
+    [
+        ("CREATE TABLE log (a INT) WITH ('connector' = 'filesystem')", "must have the columns agent_name, job_id"),
+        ("CREATE VIEW log AS SELECT 1", "must have the columns"),
+        (f"{LOG} WITH ('connector' = 'kafka', 'format' = 'json')", "must be a folder of JSON lines"),
+        (f"{LOG} WITH ('connector' = 'filesystem', 'format' = 'csv', 'path' = '/p')", "must be a folder of JSON lines"),
+        (f"{LOG} WITH ('connector' = 'filesystem', 'format' = 'json', 'path' = 's3://b')", "every worker sees"),
+        (f"{LOG} WITH ('connector' = 'filesystem', 'format' = 'json')", "leave out its options"),
+    ],
+)
+def test_another_table_is_no_log_table(shown, words):
+    with pytest.raises(ConfigurationError, match=words):
+        log_folder("log", only(shown))
+
+
+def plain(options, folder):
+    given = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
+    return plain_file(read_table(only(f"CREATE TABLE t (id INT) WITH ({given})")), folder)
+
+
+def test_a_table_of_one_file_is_that_of_the_engine_of_this_process(tmp_path):
+    file = {"connector": "filesystem", "format": "csv"}
+    assert plain({**file, "path": "claims.csv"}, tmp_path) == tmp_path / "claims.csv"
+    assert plain({**file, "path": f"file://{tmp_path}/c.csv"}, Path("elsewhere")) == tmp_path / "c.csv"
+    statement = only("CREATE TABLE t (id INT) WITH ('connector' = 'filesystem')")
+    assert with_connector(statement, {"path": "p"}, instead=True) == "CREATE TABLE t (id INT) WITH ('path' = 'p')"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"path": "/shared/claims"},
+        {"path": "s3://bucket/claims.csv"},
+        {"path": "claims.csv", "csv.field-delimiter": ";"},
+        {"path": "claims.csv", "format": "avro"},
+        {"path": "folder.csv"},
+        {},
+        {"connector": "kafka"},
+    ],
+)
+def test_what_only_flink_knows_is_left_to_it(options, tmp_path):
+    (tmp_path / "folder.csv").mkdir()
+    assert plain({"connector": "filesystem", "format": "csv"} | options, tmp_path) is None
 
 
 def test_the_check_tells_prompts_and_keys_apart_as_the_statement_does():
@@ -173,6 +230,46 @@ def test_an_error_of_the_planner_is_told_without_its_trace():
     assert str(found) == "line 2, column 1: Column 'x' not found\n  SELECT x\n  ^"
     assert "nothing" in str(explained(RuntimeError("nothing\nmore"), only("SELECT x")))
     assert "RuntimeError" in str(explained(RuntimeError(), only("SELECT x")))
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "org.apache.flink.runtime.client.JobExecutionException: Job execution failed.",
+        "org.apache.flink.runtime.client.JobSubmissionException: Failed to submit JobGraph.",
+        "org.apache.flink.table.api.TableException: Failed to execute sql",
+    ],
+)
+def test_a_job_that_failed_is_not_the_statements_fault(around):
+    trace = f"{around}\n\tat org.apache.X\nCaused by: org.apache.Y.NoResourceAvailableException: No slots.\n\tat z"
+    found = explained(RuntimeError(trace), only("\nSELECT x"))
+    assert isinstance(found, WorkflowError)
+    assert "The job in line 2 failed: No slots." in str(found)
+
+
+LOST = """org.apache.flink.runtime.client.JobExecutionException: Job execution failed.
+Caused by: org.apache.flink.util.FlinkException: An OperatorEvent from an OperatorCoordinator to a task was lost.
+Caused by: org.apache.flink.X.TaskNotRunningException: Task is not running, but in state FAILED
+\tat org.apache.flink"""
+
+
+def test_a_reason_that_flink_lost_is_the_last_word_of_a_worker():
+    found = explained(RuntimeError(LOST), only("SELECT x"), "SpecError: 'house' needs a key: export KEY=...")
+    assert isinstance(found, WorkflowError)
+    assert str(found).endswith("The job in line 1 failed: SpecError: 'house' needs a key: export KEY=...")
+    spent = explained(RuntimeError(LOST), only("SELECT x"), "JobStopped: 2.0000 of 2 dollars are spent.")
+    assert (type(spent), str(spent)) == (JobStopped, "2.0000 of 2 dollars are spent.")
+    assert "the log of its task manager has it" in str(explained(RuntimeError(LOST), only("SELECT x")))
+    known = "Traceback (most recent call last):\nreactflow.errors.StoreError: The disk is full.\n"
+    assert "The disk is full" in str(explained(RuntimeError(known), only("SELECT x"), "SpecError: of an earlier try"))
+
+
+def test_money_that_is_used_up_is_told_as_such():
+    trace = "Traceback (most recent call last):\n  File x\nException: (\"Error happens inside the class 'X' during "
+    trace += "handling input '[1]'\", JobStopped('2.0000 of 2 dollars are spent; start it again to go on.'))\n\tat java"
+    found = explained(RuntimeError(trace), only("SELECT x"))
+    assert isinstance(found, JobStopped)
+    assert (found.reason, str(found)) == ("cost_budget", "2.0000 of 2 dollars are spent; start it again to go on.")
 
 
 def test_an_error_in_a_worker_is_told_by_its_last_line():

@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -106,3 +107,20 @@ def test_a_table_is_written_whole_and_in_order_without_what_is_not_committed(tmp
     else:
         expected = {"out.jsonl": '{"id": 9}\n{"id": 10}\n{"id": 2}\n', "out.csv": "id\n9\n10\n2\n"}
         assert (tmp_path / name).read_text() == expected[name]
+
+
+def test_a_line_that_a_killed_worker_left_unfinished_is_no_row(tmp_path):
+    folder = stopped(tmp_path)
+    log = part(folder, "log", "part-a", {"id": 1})
+    log.write_text(log.read_text() + '{"id": 2')
+    assert list(folder.rows("log")) == [{"id": 1}]
+
+
+def test_each_run_has_a_purse_of_its_own(tmp_path):
+    folder = stopped(tmp_path)
+    first, second = folder.purse(2.5), folder.purse(2.5)
+    assert (first.limit_usd, list(Path(first.folder).iterdir())) == (2.5, [])
+    assert first.folder != second.folder
+    assert folder.purse(None) is None
+    with pytest.raises(ConfigurationError, match="dollars above 0"):
+        folder.purse(0.0)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -28,7 +29,10 @@ rest.port: {rest}
 
 @contextmanager
 def cluster(folder, **environment):
-    """Run one in *folder*, and give the port of its REST service; its workers have *environment*."""
+    """Run one in *folder*, and give the port of its REST service; its workers have *environment*.
+
+    What goes wrong in the block is followed by what the cluster has to say about it.
+    """
     import pyflink
 
     home = Path(pyflink.__file__).parent
@@ -46,10 +50,22 @@ def cluster(folder, **environment):
     try:
         wait_for_slots(rest)
         yield rest
+    except BaseException:
+        print(*complaints(folder), sep="\n")
+        raise
     finally:
         for part in parts:
             os.killpg(part.pid, signal.SIGKILL)
             part.wait()
+
+
+def complaints(folder, most=150):
+    """The last lines of the logs in *folder* that tell of trouble."""
+    for path in (*folder.glob("*.log"), *folder.glob("*.out")):
+        lines = path.read_text("utf-8", errors="replace").splitlines()
+        found = [line[:300] for line in lines if re.search(r"WARN|ERROR|Exception|Error\b|Caused by", line)]
+        yield f"--- {path.name}"
+        yield from found[-most:]
 
 
 def started(script, folder, variables):

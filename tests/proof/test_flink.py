@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from engines import finish, kill, kill_at, read_rows, repeated, serving, span_s, start, write_rows
+from engines import OBJECTS, finish, kill, kill_at, read_rows, repeated, serving, span_s, start, write_rows
 from flink_cluster import cluster
 
 if os.environ.get("REACTFLOW_ENGINE") != "flink":
@@ -87,13 +87,13 @@ def test_on_a_cluster_the_key_is_that_of_its_own_environment(tmp_path):
             done = run_page(tmp_path, server, *remote(port))
             assert done.returncode == 0, done.stderr[-3000:]
             assert (tmp_path / "a.csv").read_text() == "id,claim\n1,draft of description=hail; image=a\n"
+            assert len(server.calls()) == 2
         with cluster(tmp_path / "without") as port:
             done = run_page(tmp_path, server, *remote(port))
-        calls = server.calls()
-
-    assert done.returncode == 1
-    assert f"needs the environment variable {variable}, which is not set" in " ".join(done.stderr.split())
-    assert len(calls) == 2
+            assert done.returncode == 1, f"{done.returncode}: {done.stderr[-3000:]}"
+            words = f"needs the environment variable {variable}, which is not set"
+            assert words in " ".join(done.stderr.split()), done.stderr[-3000:]
+            assert len(server.calls()) == 2
 
 
 def remote(port):
@@ -114,6 +114,73 @@ def run_page(tmp_path, server, *more):
     command += ["--table", f"claims_submitted={tmp_path}/claims.jsonl"]
     command += ["--output", f"claims_approved={tmp_path}/a.csv", *more]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
+
+
+FILES = """
+CREATE TABLE q (id STRING, `text` STRING) WITH ('connector' = 'filesystem', 'path' = 'in.csv', 'format' = 'csv');
+CREATE TABLE answers (id STRING, answer STRING) WITH ('connector' = 'filesystem', 'path' = 'out.csv', 'format' = 'csv');
+CREATE TABLE agent_log (
+  agent_name STRING NOT NULL, job_id STRING NOT NULL, request_id STRING NOT NULL, statement_name STRING NOT NULL,
+  iteration INT NOT NULL, type STRING NOT NULL, data STRING NOT NULL, metrics STRING
+);
+INSERT INTO answers SELECT q.id, r.response FROM q,
+LATERAL TABLE(AI_RUN_AGENT('intake', q.`text`, q.id, 'agent_log')) AS r WHERE r.status = 'SUCCESS';
+SELECT request_id, COUNT(*) AS replies FROM agent_log WHERE type = 'model_response' GROUP BY request_id;
+"""
+
+
+def test_the_log_table_and_the_files_of_a_script_are_those_of_the_engine_of_this_process(tmp_path):
+    (tmp_path / "s.sql").write_text(OBJECTS.format(url="http://127.0.0.1:9/v1") + FILES)
+    (tmp_path / "in.csv").write_text("id,text\nk1,row 1 灾情\nk2,row 2 bad\n", "utf-8")
+    with serving(0.01) as server:
+        done = run_sql(tmp_path, server, "--output", f"agent_log={tmp_path}/log.jsonl", "--format", "json")
+        calls = server.calls()
+
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (tmp_path / "out.csv").read_text("utf-8") == "id,answer\nk1,draft of row 1 灾情\n"
+    counted = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {row["request_id"]: row["replies"] for row in counted} == {"k1": 2, "k2": 4}
+    rows = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text("utf-8").splitlines()]
+    replies = [row for row in rows if row["type"] == "model_response"]
+    assert len(replies) == len(calls) == 6
+    drafts = [(row["request_id"], row["iteration"], row["data"]) for row in replies if row["agent_name"] == "drafter"]
+    assert sorted(drafts) == [
+        ("k1", 1, "draft of row 1 灾情"),
+        ("k2", 1, "draft of row 2 bad"),
+        ("k2", 2, "draft of row 2 bad"),
+    ]
+    outcomes = {row["request_id"]: json.loads(row["data"])["status"] for row in rows if row["type"] == "outcome"}
+    assert outcomes == {"k1": "SUCCESS", "k2": "MAX_ITERATIONS"}
+    assert {row["statement_name"] for row in rows} == {"statement-9"}
+
+
+def test_a_job_whose_money_is_used_up_stops_and_goes_on_when_it_is_started_again(tmp_path):
+    script = OBJECTS.format(url="http://127.0.0.1:9/v1") + FILES.replace(", 'agent_log'", "")
+    (tmp_path / "s.sql").write_text(script)
+    (tmp_path / "in.csv").write_text("id,text\n" + "".join(f"k{each},row {each}\n" for each in range(20)))
+    options = ("--checkpoints", tmp_path / "kept", "--cache", tmp_path / "paid.db", "-j", "2", "--price", "*=1/1")
+    options += ("--flink", "restart-strategy.type=none")
+    with serving(0.01) as server:
+        stopped = run_sql(tmp_path, server, *options, "--budget-usd", "0.00015")
+        before = len(server.calls())
+        finished = run_sql(tmp_path, server, *options, "--budget-usd", "1")
+        calls = server.calls()
+
+    assert stopped.returncode == 4, f"{stopped.returncode}: {stopped.stderr[-3000:]}"
+    assert "of 0.00015 dollars are spent" in stopped.stderr
+    assert 10 <= before <= 14  # 15 tokens a call; two rows of two calls are under way when ten calls are paid for
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 21
+    assert (len(calls), repeated(calls)) == (40, 0)
+
+
+def run_sql(tmp_path, server, *more):
+    command = [sys.executable, "-m", "reactflow", "sql", tmp_path / "s.sql", "--engine", "flink"]
+    command += ["--endpoint", server.url, *more]
+    variables = {**os.environ, "HOUSE_KEY": "k"}
+    return subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, check=False, timeout=150, env=variables
+    )
 
 
 def test_a_row_that_fails_is_a_row_with_a_status(tmp_path):
