@@ -233,7 +233,8 @@ class OfflineChatModel:
         new = str(_find("name", question) + _find("date", question)) if re.search("[?？呢]", question) else ""
         if before and new and not (wanted or results) and _terms(question).keys() <= _terms(new).keys():
             wanted = [(tool, texts[1:]) for tool in next(filter(None, (_choose(tools, one) for one in before)), [])]
-        if not (wanted or done):
+        told = " ".join(f"{call.name} {call.arguments} {result.text}" for call, result in results)
+        if not wanted and (not done or _unsaid(question, told, ("search", "list", "now", *_terms(told)))):
             wanted = [(tool, [question]) for tool in tools if "query" in tool.parameters.get("required", ())]
         planned, lacking = dict[tuple[str, str], None](), _say("no tool", question, [one.name for one in tools] or "-")
         for tool, sources in wanted:
@@ -244,5 +245,5 @@ class OfflineChatModel:
         return tuple(ToolCall(f"call_{len(request.messages)}_{at}", *one) for at, one in enumerate(fresh)), lacking
 
     def _dated(self, text: str) -> str:
-        day = self.today or date.today()
-        return re.sub("|".join(DAYS), lambda one: f"{day + timedelta(DAYS[one[0].lower()])} ", text, flags=re.I)
+        today = self.today or date.today()
+        return re.sub("|".join(DAYS), lambda one: f"{today + timedelta(DAYS[one[0].lower()])} ", text, flags=re.I)

@@ -360,6 +360,21 @@ def test_an_unknown_city_is_reported_with_the_near_names():
     )
 
 
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("How is the weather in Beijing, and is there a warning?", "Weather warning for Beijing on 2026-01-15"),
+        ("北京天气怎么样，有没有天气预警？", "北京气象预警（2026-01-15）"),
+    ],
+)
+def test_what_the_results_leave_open_is_searched_for(question: str, found: str):
+    result = SimpleReactAgent(model=MODEL, tools=[weather, search]).run(question)
+
+    calls = [call.name for one in result.messages if isinstance(one, AssistantMessage) for call in one.tool_calls]
+    assert calls == ["weather", "search"]
+    assert found in result.text
+
+
 def test_notes_of_the_results_are_told_once_at_the_end():
     text = answer("Weather in Paris and Rome", weather)
 
