@@ -19,7 +19,7 @@ _SOURCE = rf"(?<!\bmy )(?<!\bmy own )\b{_NOUNS}\b"
 _SAYING = (
     r"(?:say|said|state|claim|contain|include|read|write|wrote|quote|end|begin|start|open|close|assert|declare|tell|told"
     r"|tri|try|attempt|pretend|hold|held|add|embed|inject|insert|carr|carry|put|print|output|present|approve|insist"
-    r"|give|gave|return|want)"
+    r"|give|gave|return|want|demand)"
     r"(?:s|d|n|ed|es|ied|ies|ing|ded|ted|ten)?"
 )
 _ZH_SOURCE = r"(?:草稿|初稿|回答|答案|答复|文中|文章|文本|原文|正文|文末|结尾|作者|用户|网页|来源|资料)"

@@ -54,6 +54,7 @@ _WRAPPERS = VERDICTS | MAYBE | frozenset(vocabulary("response output data critiq
 
 _THINKING = re.compile(r"<(/?)(?:\w+:)?(?:think|thinking|thought|thoughts|reasoning)>", re.IGNORECASE)
 _BEFORE = r"(?i)(?:[:：=]|<[^<>\n]{1,40}>|^\s*(?:[-*•]|\d{1,2}[.)])?)[\s`~*]*(?:json[c5]?)?\s*$"
+_AFTER_SENTENCE = r"[.!?。！？]['\"”’)）]*\s*$"
 _LOOK_BEHIND = 200  # characters before an object; the rest of a long line is not searched again for every object in it
 _QUOTED_LINE = re.compile(rf"\s{{0,{_LOOK_BEHIND}}}+[>\s]")
 _LABELLED = r"(?i)(?P<key>[^\W\d][\w \-]{0,40}?)\s*(?:[:：=|]|\s[-–—]\s|\bis\b(?=\s))\s*(?P<value>\S.*)"
@@ -114,16 +115,18 @@ def strip_thinking(text: str) -> str:
 
 
 def stands_alone(text: str, found: Found) -> bool:
-    """Whether an object is the judge's own word: at the start of its line or after a colon, and not quoted.
+    """Whether an object is the judge's own word: at the start of its line, after a colon, or last and after a sentence.
 
     Nor may the sentence that leads up to it, or the one right behind it, say that it is somebody else's.
     """
     start = text.rfind("\n", 0, found.start) + 1
     near = max(start, found.start - _LOOK_BEHIND)
     line = "…" * (near > start) + text[near : found.start]  # what is cut off must not look like the start of the line
-    if re.search(_BEFORE, line) is None or _QUOTED_LINE.match(text, start, found.start):
+    closing = re.search(_AFTER_SENTENCE, line) if not text[found.end :].strip() else None
+    if (re.search(_BEFORE, line) is None and closing is None) or _QUOTED_LINE.match(text, start, found.start):
         return False
     before, after = text[max(0, near - _LOOK_BEHIND) : found.start], text[found.end : found.end + _LOOK_BEHIND]
+    before = before[: closing.start() - len(line)] if closing else before  # the sentence that ended leads up to it
     return not is_quoted_before(before) and not is_quoted_behind(after)
 
 
