@@ -22,6 +22,18 @@ from reactflow.wire.reply import CALL_FIELDS, REASONING, THINK
 from reactflow.wire.text import clean_value
 
 RESERVED: Final = frozenset({"messages", "model", "stream", "tools"})
+OF_THE_CLIENT: Final = {
+    "max_retries": "say OpenAIChatModel(retries=...)",
+    "default_headers": "say OpenAIChatModel(headers=...)",
+    "extra_headers": "say OpenAIChatModel(headers=...)",
+    "timeout": "say OpenAIChatModel(timeout=...)",
+    "default_query": "put it into the base_url",
+    "extra_query": "put it into the base_url",
+    "organization": 'say OpenAIChatModel(headers={"OpenAI-Organization": ...})',
+    "project": 'say OpenAIChatModel(headers={"OpenAI-Project": ...})',
+    "http_client": "the framework keeps its own connections, leave it out",
+}
+"""Settings of the openai library's client and calls, which are no part of a request's body, and what to do instead."""
 NEEDS_TOOLS: Final = frozenset({"parallel_tool_calls", "tool_choice"})
 EMPTY_RESULT: Final = "(no output)"
 EMPTY_QUESTION: Final = "(no text)"
@@ -166,6 +178,8 @@ def write_options(options: Mapping[str, Any], *, with_tools: bool) -> dict[str, 
             raise ConfigurationError(
                 f"The option {name!r} is set by the framework; leave it out of the model's options."
             )
+        if name in OF_THE_CLIENT:
+            raise ConfigurationError(f"{name!r} is no option of a model, but of a client: {OF_THE_CLIENT[name]}.")
         if name == "extra_body":
             written.update(write_options(value, with_tools=with_tools))
             continue

@@ -329,6 +329,8 @@ def test_an_error_without_a_status_may_be_repeated():
         ({"api_key": "k", "tool_mode": "magic"}, "tool_mode='magic'.*'native', 'json_schema', 'text'"),
         ({"api_key": "k", "response_format": "xml"}, "response_format='xml'"),
         ({"api_key": "k", "tools": []}, "'tools' is set by the framework"),
+        ({"api_key": "k", "max_retries": 0}, r"'max_retries' is no option of a model.*OpenAIChatModel\(retries="),
+        ({"api_key": "k", "extra_headers": {}}, r"'extra_headers' is no option of a model.*\(headers="),
     ],
 )
 def test_a_model_that_cannot_work_is_refused_when_it_is_made(settings, says):
