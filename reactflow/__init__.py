@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from reactflow.advisors.chat_memory import ChatMemoryAdvisor
-from reactflow.advisors.logging import LoggingAdvisor
-from reactflow.advisors.reflection import ReflectionAdvisor
-from reactflow.advisors.retry import RetryAdvisor
-from reactflow.advisors.safe_guard import SafeGuardAdvisor
+from reactflow.advisors import ChatMemoryAdvisor, LoggingAdvisor, ReflectionAdvisor, RetryAdvisor, SafeGuardAdvisor
 from reactflow.agent import SimpleReactAgent
 from reactflow.budget import Budget, Price
 from reactflow.chain import Advisor, Handler, Order, ToolAdvisor, ToolRequest, advisor
@@ -35,16 +31,30 @@ from reactflow.reflection import ReflectionAgent
 from reactflow.result import AgentResult, EvalResult, Issue, Judgement, Reflection, StopReason
 from reactflow.stores import open_store
 from reactflow.toolbox import Tool, ToolContext, tool
-from reactflow.workflows.attempt import Attempt, WorkflowResult
-from reactflow.workflows.best_of_n import BestOfN
-from reactflow.workflows.critic_refiner import CriticRefiner, reflect_with_budget
-from reactflow.workflows.drafter_critic import DrafterCritic
-from reactflow.workflows.episodic_memory import EpisodicMemory, FileLessons, Lesson, StoredLessons
-from reactflow.workflows.loop_config import LoopConfig, LoopResult
-from reactflow.workflows.plain_reflexion import ReflexionState, reflexion_loop
-from reactflow.workflows.reflexion import Reflexion, ReflexionResult
-from reactflow.workflows.research import DraftOutput, FinalOutput, ResearchReflexion, ResearchResult, Source
-from reactflow.workflows.workflow import Workflow
+from reactflow.workflows import (
+    Attempt,
+    BestOfN,
+    CriticRefiner,
+    DrafterCritic,
+    DraftOutput,
+    EpisodicMemory,
+    FileLessons,
+    FinalOutput,
+    Lesson,
+    LoopConfig,
+    LoopResult,
+    Reflexion,
+    ReflexionResult,
+    ReflexionState,
+    ResearchReflexion,
+    ResearchResult,
+    Source,
+    StoredLessons,
+    Workflow,
+    WorkflowResult,
+    reflect_with_budget,
+    reflexion_loop,
+)
 
 if TYPE_CHECKING:
     from reactflow.local_model import LocalChatModel

@@ -54,6 +54,14 @@ def test_the_list_of_public_names_is_sorted_and_names_nothing_twice():
     assert list(reactflow.__all__) == sorted(set(reactflow.__all__), key=constants_then_classes_then_functions)
 
 
+@pytest.mark.parametrize("shelf", [reactflow.advisors, reactflow.workflows])
+def test_what_stands_on_a_shelf_can_be_imported_from_it(shelf):
+    homes = {name: str(getattr(getattr(reactflow, name), "__module__", "")) for name in PUBLIC}
+
+    assert shelf.__all__ == sorted(name for name, home in homes.items() if home.startswith(shelf.__name__))
+    assert all(getattr(shelf, name) is getattr(reactflow, name) for name in shelf.__all__)
+
+
 def test_what_the_package_imports_for_its_users_is_in_the_list():
     own = (node for node in ast.walk(ast.parse(Path(reactflow.__file__).read_text("utf-8"))) if is_own_import(node))
 
