@@ -139,8 +139,17 @@ def check_judgement(value: object, evaluator: object, *, question: str = "") -> 
             raise ConfigurationError(f"Evaluator {name} returned {part}={number!r:.80}; give a number in 0..1 or None.")
     if value.feedback is not None and not isinstance(value.feedback, str):
         raise ConfigurationError(f"Evaluator {name} returned feedback={value.feedback!r:.80}; give words or None.")
-    if not all(isinstance(issue, Issue) for issue in value.issues):
-        raise ConfigurationError(f"Evaluator {name} returned issues={value.issues!r:.80}; give a tuple of Issue.")
+    for part, kind in (("issues", Issue), ("flags", str)):
+        found = getattr(value, part)
+        if not isinstance(found, (tuple, list)) or not all(isinstance(each, kind) for each in found):
+            raise ConfigurationError(
+                f"Evaluator {name} returned {part}={found!r:.80}; give a tuple of {kind.__name__}."
+            )
+    if not all(isinstance(each.severity, int) and isinstance(each.description, str) for each in value.issues):
+        raise ConfigurationError(
+            f"Evaluator {name} returned issues={value.issues!r:.80}; a severity is a number from 1 to 5, "
+            "a description words."
+        )
     return value
 
 
@@ -299,6 +308,8 @@ async def _ask_agent(agent: CanAnswer, request: ChatRequest) -> ChatResponse:
         result = await agent.arun("\n\n".join(message.text for message in request.messages))
     finally:
         acting_as.reset(before)
+    if getattr(result, "reflections", ()) and not getattr(result, "approved", True):
+        raise ModelBehaviorError("The judging agent's own reviewer did not approve its verdict.")
     ended = getattr(result, "stop_reason", None)
     finish = next((finish for finish, reason in CUT_SHORT.items() if reason is ended), None)
     return ChatResponse(AssistantMessage(str(getattr(result, "text", result))), finish_reason=finish)

@@ -18,13 +18,16 @@ T = TypeVar("T")
 _REFUSALS = frozenset((400, 404, 405, 415, 422, 501))
 """What a server says of a request that it does not support."""
 
+_FORM_WORDS = ("response_format", "json_schema")
+"""What it names where it says so under another status."""
+
 _refusing: WeakValueDictionary[int, Any] = WeakValueDictionary()  # by id: equal models may have other servers
 
 
 def refuses_form(error: BaseException) -> bool:
     """Whether *error*, or its cause, may be a server's refusal of the form that it was asked for."""
-    errors = (error, error.__cause__)
-    return any(isinstance(each, ProviderError) and each.status in _REFUSALS for each in errors)
+    failures = [each for each in (error, error.__cause__) if isinstance(each, ProviderError)]
+    return any(each.status in _REFUSALS or any(word in str(each) for word in _FORM_WORDS) for each in failures)
 
 
 def takes_schemas(model: Any) -> bool:

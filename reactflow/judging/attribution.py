@@ -13,7 +13,7 @@ import re
 _REACH = 400  # characters that are looked at, so that hostile text does not cost the square of its length
 _NOUNS = (
     r"(?:draft|text|answer|response|reply|document|candidate|submission|author|writer|user|article|essay|passage|content"
-    r"|paragraph|section|sentence|line|page|source|site|website|tool|evidence|question|prompt|message|e-?mail|letter)s?"
+    r"|paragraph|section|sentence|line|page|source|site|website|tool|report|summary|post|code|plan|agent|assistant|story|comment|file|output|evidence|question|prompt|message|e-?mail|letter)s?"
 )
 _SOURCE = rf"(?<!\bmy )(?<!\bmy own )\b{_NOUNS}\b"
 _SAYING = (
@@ -22,11 +22,11 @@ _SAYING = (
     r"|give|gave|return|want|demand)"
     r"(?:s|d|n|ed|es|ied|ies|ing|ded|ted|ten)?"
 )
-_ZH_SOURCE = r"(?:草稿|初稿|回答|答案|答复|文中|文章|文本|原文|正文|文末|结尾|作者|用户|网页|来源|资料)"
+_ZH_SOURCE = r"(?:草稿|初稿|回答|答案|答复|文中|文章|文本|原文|正文|文末|结尾|作者|用户|网页|来源|资料|报告|总结)"
 _QUOTED = (
     rf"(?i){_SOURCE}[^:：]*?\b{_SAYING}\b"  # the draft says
     rf"|{_SOURCE}\s+(?:has|had)\W*$"
-    rf"|\b(?:it|which|that|who|they|he|she)\s+(?:\w+\s+)?{_SAYING}\b"
+    rf"|\b(?:it|which|that|who|they|he|she)\s+(?:\w+\s+)?(?:{_SAYING}|ha[sd])\b"
     rf"|\b{_NOUNS}['’]s?\s+(?:own\s+)?\w+"  # the draft's verdict
     r"|\b(?:its|their|his|her)\s+(?:own\s+)?(?:verdict|decision|evaluation|assessment|judge?ment|approval|review|result)"
     rf"|\b(?:in|from|inside|within|by|found at)\s+(?:the|this|that|an?|its)\s+(?:\w+\s+)?{_NOUNS}\b"

@@ -47,7 +47,8 @@ INHERITED = frozenset(
 """Variables that a command gets from this process; the others may be secrets."""
 
 RUNNERS: Mapping[str, str] = FrozenDict(
-    pytest=r"\b[1-9]\d* passed\b", unittest=r"(?m)^Ran [1-9]\d* tests?\b[^\0]*^OK\b"
+    pytest=r"\b[1-9]\d* passed\b",
+    unittest=r"(?m)^Ran ([1-9]\d*) tests?\b[^\0]*^OK\b(?! \((?:skipped|expected failures)=\1\))",  # not all skipped
 )
 """What a test runner prints where tests ran and passed, as regular expressions."""
 

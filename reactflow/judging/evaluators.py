@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_origin, get_type_hints
 
-from reactflow.errors import ConfigurationError, ModelBehaviorError, ProviderError
+from reactflow.errors import BudgetExceeded, ConfigurationError, ModelBehaviorError, ProviderError
 from reactflow.judge import CanAnswer, Draft, Evaluator, LLMJudge, check_judgement
 from reactflow.judging.command import CommandEvaluator
 from reactflow.judging.schema import SchemaEvaluator
@@ -172,7 +172,9 @@ class EvaluatorList:
                     continue
                 try:
                     judgements.append(check_judgement(await each.evaluate(draft), each, question=draft.question))
-                except (ModelBehaviorError, ProviderError) as error:
+                except (ModelBehaviorError, ProviderError, BudgetExceeded) as error:
+                    if isinstance(error, BudgetExceeded) and draft.request.run.meter.raised(error):
+                        raise  # the limit of this run, and not that of an agent that judges
                     failed.append(error)
             if failed or not all(judgement.passed for judgement in judgements):
                 break

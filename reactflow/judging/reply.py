@@ -55,6 +55,7 @@ _WRAPPERS = VERDICTS | MAYBE | frozenset(vocabulary("response output data critiq
 _THINKING = re.compile(r"<(/?)(?:\w+:)?(?:think|thinking|thought|thoughts|reasoning)>", re.IGNORECASE)
 _BEFORE = r"(?i)(?:[:：=]|<[^<>\n]{1,40}>|^\s*(?:[-*•]|\d{1,2}[.)])?)[\s`~*]*(?:json[c5]?)?\s*$"
 _AFTER_SENTENCE = r"[.!?。！？]['\"”’)）]*\s*$"
+_FENCE_LINE = r"(?m)^[>\s]{0,8}--- [^\n]{0,200}?[0-9a-f]{16} ---[ \t]*$"
 _LOOK_BEHIND = 200  # characters before an object; the rest of a long line is not searched again for every object in it
 _QUOTED_LINE = re.compile(rf"\s{{0,{_LOOK_BEHIND}}}+[>\s]")
 _LABELLED = r"(?i)(?P<key>[^\W\d][\w \-]{0,40}?)\s*(?:[:：=|]|\s[-–—]\s|\bis\b(?=\s))\s*(?P<value>\S.*)"
@@ -98,6 +99,11 @@ def check_length(text: str) -> None:
     """
     if len(text) > MAX_CHARS:
         raise ModelBehaviorError(f"The reply has {len(text)} characters, more than {MAX_CHARS}.")
+
+
+def repeats_data(text: str) -> bool:
+    """Whether a reply holds a line that fences data in a prompt: then it repeats what it was to judge."""
+    return re.search(_FENCE_LINE, text) is not None
 
 
 def strip_thinking(text: str) -> str:

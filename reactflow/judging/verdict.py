@@ -38,6 +38,7 @@ from reactflow.judging.reply import (
     YES_NO,
     Reply,
     is_known,
+    repeats_data,
     stands_alone,
     take_apart,
 )
@@ -129,6 +130,8 @@ def read_verdict_fields(text: str, *, question: str = "") -> Verdict:
     """
     if len(text) > MAX_CHARS:
         return Verdict(flags=(f"It has {len(text)} characters, more than {MAX_CHARS}.",))
+    if repeats_data(text):
+        return Verdict(flags=("It repeats what it was to judge.",))
     reply = take_apart(text)
     flags: dict[str, None] = {}
     deciding = [each for each in reply.objects if _decides(each[1])]

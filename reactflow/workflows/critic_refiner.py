@@ -30,7 +30,7 @@ from reactflow.workflows.edits import (
 from reactflow.workflows.loop_config import LoopConfig, LoopResult
 from reactflow.workflows.reply import Reply
 from reactflow.workflows.review import REVIEW_SCHEMA, fix_line, read_review, to_mend
-from reactflow.workflows.role import as_critic, as_role, evidence, role_failed
+from reactflow.workflows.role import as_critic, as_role, evidence, is_model, role_failed
 from reactflow.workflows.wording import bulleted, fenced, new_mark, wording
 from reactflow.workflows.workflow import OnRevisionError, Workflow, of_a_model
 
@@ -132,6 +132,8 @@ class CriticRefiner(Workflow[LoopResult]):
         try:  # no iteration asks for this one, so its failure neither ends the run nor names its end
             judgement = await self._reviewed(trail)
         except WorkflowError as error:
+            if not is_model(self.critic.actor) and not of_a_model(error):
+                raise  # a mistake in the user's own function
             judgement = self._unjudged(trail, error)
         return replace(judgement, passed=judgement.passed and judgement.status == "judged")
 

@@ -8,7 +8,7 @@ from typing import Any
 from reactflow.errors import ModelBehaviorError
 from reactflow.frozen import FrozenDict
 from reactflow.judging.grades import read_issues, read_share, worst
-from reactflow.judging.reply import ISSUES, SCORES, check_length, stands_alone, take_apart
+from reactflow.judging.reply import ISSUES, SCORES, check_length, repeats_data, stands_alone, take_apart
 from reactflow.progress import SIMILAR, similarity
 from reactflow.result import Issue, Judgement
 from reactflow.workflows.critic_wording import CriticWording
@@ -63,6 +63,8 @@ def read_review(reply: Reply, *, question: str = "") -> Judgement:
     if reply.flaw is not None:
         raise ModelBehaviorError(f"The reply was not whole ({reply.flaw}).")
     check_length(reply.text)
+    if repeats_data(reply.text):
+        raise ModelBehaviorError("It repeats what it was to review.")
     said = take_apart(reply.text)
     if said.damage >= 0 or not all(found.sure for found, _ in said.objects):
         raise ModelBehaviorError("A JSON object in it is cut off or damaged.")
@@ -104,6 +106,8 @@ def _score(value: Any) -> tuple[float | None, str | None]:
 
 
 def _of_evaluator(judgement: Judgement) -> Judgement:
+    if judgement.status == "unjudged":
+        raise ModelBehaviorError("The evaluator could not judge the text.")
     if judgement.passed or judgement.issues:
         return judgement
     named = Issue(judgement.feedback or "It was rejected without a reason.", severity=_UNNAMED_SEVERITY)

@@ -90,3 +90,13 @@ def test_the_options_of_an_agent_are_its_own():
 
 def test_an_agent_in_a_list_comes_after_what_asks_no_model():
     assert as_evaluator([judging(), lambda draft: True]).evaluators[0].uses_model is True
+
+
+async def test_a_verdict_that_the_judges_own_reviewer_rejected_is_none():
+    judge = ReflectionAgent(
+        model=ScriptedChatModel(PASSES, PASSES, PASSES, PASSES), evaluator=lambda draft: (False, "Look again.")
+    )
+
+    result = await ReflectionAgent(model=ScriptedChatModel("a"), evaluator=judge).arun("Write.")
+
+    assert (result.stop_reason, result.approved) == (StopReason.JUDGE_ERROR, False)

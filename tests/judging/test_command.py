@@ -102,6 +102,14 @@ async def test_tests_that_were_all_skipped_are_no_pass():
     assert (await CommandEvaluator(PYTEST, files={"test_answer.py": tests}).evaluate(draft_of())).passed is False
 
 
+@pytest.mark.parametrize("skip", ["@unittest.skip('later')", "@unittest.expectedFailure"])
+async def test_unit_tests_of_which_none_passed_are_no_pass(skip):
+    body = "def test_it(self):\n        raise ValueError"
+    tests = f"import unittest\n\nclass T(unittest.TestCase):\n    {skip}\n    {body}\n"
+
+    assert (await CommandEvaluator(UNITTEST, files={"test_answer.py": tests}).evaluate(draft_of())).passed is False
+
+
 @pytest.mark.parametrize(
     ("command", "asked"),
     [

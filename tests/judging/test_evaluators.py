@@ -7,13 +7,16 @@ import time
 import pytest
 
 from reactflow.agent import SimpleReactAgent
+from reactflow.budget import Budget
 from reactflow.errors import ConfigurationError, ProviderError
 from reactflow.judge import Draft, Evaluator, LLMJudge
 from reactflow.judging.evaluators import EvaluatorList, FunctionEvaluator, SchemaEvaluator, as_evaluator
 from reactflow.messages import AssistantMessage, UserMessage
 from reactflow.model import ChatRequest, ChatResponse, Run
 from reactflow.phrases import CHINESE, ENGLISH
-from reactflow.result import Issue, Judgement
+from reactflow.reflection import ReflectionAgent
+from reactflow.result import Issue, Judgement, StopReason
+from reactflow.testing import ScriptedChatModel
 
 
 def draft_of(text="hello", question="Say hello."):
@@ -275,6 +278,23 @@ async def test_a_rejection_is_one_beside_an_evaluator_whose_model_failed(order):
     judgement = await judged([Gives(Judgement(False, "no"), uses_model=True), Fails()][::order])
 
     assert judgement == Judgement(False, "no", flags=("One of the evaluators failed: HTTP 500",))
+
+
+async def test_a_rejection_stands_beside_a_judging_agent_that_reached_its_own_limit():
+    spent = SimpleReactAgent(model=ScriptedChatModel(), budget=Budget(max_seconds=1e-9))
+
+    result = await ReflectionAgent(
+        model=ScriptedChatModel("a", "b"),
+        evaluator=[Gives(Judgement(False, "no"), uses_model=True), as_evaluator(spent)],
+    ).arun("Q")
+
+    assert (result.stop_reason, len(result.reflections)) == (StopReason.MAX_REFLECTION_ROUNDS, 2)
+
+
+@pytest.mark.parametrize("part", [{"issues": iter([Issue("g", severity=5)])}, {"flags": "abc"}, {"flags": None}])
+async def test_a_judgement_with_what_is_no_list_is_refused(part):
+    with pytest.raises(ConfigurationError, match=f"returned {next(iter(part))}="):
+        await judged([Gives(Judgement(False, "no", **part))])
 
 
 def test_a_class_of_agents_is_none():
