@@ -34,7 +34,7 @@ class Reception:
 
     Args:
         request: What is being answered; gets the deltas where it wants a stream.
-        timeout: Seconds for a whole reply and for any event of a stream to come.
+        timeout: Seconds for a whole reply, however it comes, and for any event of a stream that was asked for.
         pause: Seconds of silence that a stream may have once it has begun.
         until: When a whole reply and the first event must be there, in the loop's time.
     """
@@ -106,14 +106,17 @@ class Reception:
             self._streams = True
             self._whole.clear()
             self._events(start, now)
-        elif start and not any(mark.startswith(start[:6]) for mark in _EVENT_STARTS):
+            return
+        self._whole = [start]  # white space is dropped as it comes, or a lot of it would be joined again each time
+        if start and not any(mark.startswith(start[:6]) for mark in _EVENT_STARTS):
             self._streams = False
 
     def _events(self, data: bytes, now: float) -> None:
         if self._done:
             return
         for event in self._reader.feed(data):
-            self._until = now + self._timeout
+            if self._request.stream:
+                self._until = now + self._timeout
             if event is DONE:
                 self._done = self._merger.ended = True
                 return
