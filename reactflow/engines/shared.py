@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 from uuid import uuid4
 
@@ -90,6 +91,8 @@ def leaving_word(folder: str | None) -> Iterator[None]:
 
 def last_word(folder: Path) -> str | None:
     """What a worker wrote last into *folder*, None where none did."""
+    if not folder.is_dir():
+        return None
     newest = max(folder.iterdir(), key=lambda path: path.stat().st_mtime_ns, default=None)
     return None if newest is None else newest.read_text("utf-8")
 
@@ -175,6 +178,7 @@ class SharedSpending(Spending):
         self._folder = Path(purse.folder)
         self._file = OwnFile(purse.folder, "")
         self._file.append(_TOTAL.pack(0.0))
+        self._telling = Lock()
 
     def add(self, model: str, usage: Usage | None, *, taken: Usage) -> None:
         """Count one call, and tell the others.
@@ -183,7 +187,8 @@ class SharedSpending(Spending):
             StoreError: The disk is full, or the like.
         """
         super().add(model, usage, taken=taken)
-        self._file.replace(_TOTAL.pack(self.cost_usd))
+        with self._telling:
+            self._file.replace(_TOTAL.pack(self.cost_usd))
 
     def of_all_usd(self) -> float:
         """What all workers have spent."""

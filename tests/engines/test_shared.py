@@ -4,6 +4,7 @@ import asyncio
 import errno
 import json
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,16 @@ def test_a_full_disk_is_an_error_that_names_the_file(tmp_path, full):
     file._file = Full()
     with pytest.raises(StoreError, match=r"part-\w+\.jsonl cannot be written: (No space|the disk is full)"):
         file.append(b"three")
+
+
+def test_threads_of_one_worker_spoil_no_sum(tmp_path):
+    spending = SharedSpending(Purse(1e9, str(tmp_path)), DOLLAR)
+    with ThreadPoolExecutor(8) as threads:
+        for _ in range(2_000):
+            threads.submit(spending.add, "m", None, taken=Usage(1, 0))
+
+    assert spending.of_all_usd() == spending.cost_usd == 2_000.0
+    spending.close()
 
 
 def test_workers_see_what_all_of_them_have_spent(tmp_path):
