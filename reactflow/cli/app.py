@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -120,14 +120,16 @@ def _chat(
     """Talk to an agent.  The conversation is kept and goes on next time; /help lists the commands."""
     screen = _screen(quiet=quiet, debug=debug)
     with telling(screen.err, debug=debug):
-        code = asyncio.run(_converse(setup_of(context), conversation, screen))
+        setup = setup_of(context)
+        own = setup.build() if setup.agent else None  # before the loop runs: the user's module may run one itself
+        code = asyncio.run(_converse(setup, conversation, screen, own))
     raise typer.Exit(code)
 
 
-async def _converse(setup: Setup, name: str, screen: Screen) -> ExitCode:
+async def _converse(setup: Setup, name: str, screen: Screen, own: Any) -> ExitCode:
     async with kept_conversations() as (store, place):
-        conversation = None if setup.agent else Conversation(store, name)
-        agent = setup.build(conversation)
+        conversation = Conversation(store, name) if own is None else None
+        agent = setup.build(conversation) if own is None else own
         _notice(screen, setup)
         chat = Chat(
             agent=agent,

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -107,6 +108,16 @@ def test_retry_after_a_restart_asks_the_kept_question_again(reactflow):
 
     assert again.out.startswith("Weather (Beijing)")
     assert "the model sees 2 messages" in flat(again)
+
+
+def test_a_module_that_runs_a_loop_itself_can_be_loaded(reactflow, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("looping.py").write_text(
+        "import asyncio\nfrom reactflow import SimpleReactAgent\nfrom reactflow.testing import ScriptedChatModel\n"
+        "asyncio.run(asyncio.sleep(0))\nagent = SimpleReactAgent(model=ScriptedChatModel('a1'))\n"
+    )
+
+    assert reactflow("chat", "--agent", "looping:agent", input=typed("q")).out == "a1\n"
 
 
 def test_retry_asks_a_failed_question_again_and_a_failure_does_not_end_the_chat(reactflow, own):
