@@ -118,7 +118,8 @@ def wrapped(text: str, width: int) -> list[str]:
 def finish(result: reactflow.AgentResult) -> None:
     """Print the answer and one line on how it came about."""
     print(f"\n{'-' * WIDTH}\n{result.text}\n{'-' * WIDTH}")
-    steps = f"{count(result.rounds, 'round')}, {count(max(0, len(result.reflections) - 1), 'revision')}"
+    drafts = getattr(result, "attempts", result.reflections)
+    steps = f"{count(result.rounds, 'round')}, {count(max(0, len(drafts) - 1), 'revision')}"
     tokens = ", ".join(f"{role} {told(usage)}" for role, usage in result.usage_by_role.items())
     print(f"{result.stop_reason}: {steps}; tokens: {tokens}; {result.elapsed_s:.2f} s")
 

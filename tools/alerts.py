@@ -72,11 +72,12 @@ def _english(place: Place, days: Sequence[Day], found: Sequence[Alert]) -> Docum
         return Document(url, title, f"No weather warning is in force for {city} on {today}. {_calm(days, 'en')} {note}")
     title = f"Weather warning for {city} on {today}: " + ", ".join(f"{one.kind} ({one.colour})" for one in found)
     said = (
-        f"A {one.colour} {one.kind} warning is in force for {city}: {one.value} {UNITS['en'][one.kind]} is expected on "
+        f"{'An' if one.colour == 'orange' else 'A'} {one.colour} {one.kind} warning is in force for {city}: "
+        f"{one.value} {UNITS['en'][one.kind]} is expected on "
         f"{one.day}, and the level {one.colour} begins at {one.threshold}."
         for one in found
     )
-    return Document(url, title, f"{' '.join(said)} {note}")
+    return Document(url, title, f"{note} {' '.join(said)}")  # the note first, so that no cut takes it away
 
 
 def _chinese(place: Place, days: Sequence[Day], found: Sequence[Alert]) -> Document:
@@ -93,7 +94,7 @@ def _chinese(place: Place, days: Sequence[Day], found: Sequence[Alert]) -> Docum
         f"{one.value} {UNITS['zh'][one.kind]}，{COLOURS[one.colour]}等级自 {one.threshold} 起。"
         for one in found
     )
-    return Document(url, title, f"{''.join(said)}{note}")
+    return Document(url, title, f"{note}{''.join(said)}")
 
 
 def _calm(days: Sequence[Day], language: Language) -> str:
