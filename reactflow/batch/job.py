@@ -242,6 +242,11 @@ class Report:
     elapsed_s: float = 0.0
     warnings: list[str] = field(default_factory=list)
 
+    @property
+    def all_failed(self) -> bool:
+        """Whether there were rows and each one failed: then it is not the rows."""
+        return 0 < self.by_status.get(Status.FAILED.value, 0) == self.rows
+
 
 async def run_batch(
     runner: AgentRunner,

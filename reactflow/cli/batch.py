@@ -26,7 +26,6 @@ from reactflow.cli.reasons import ExitCode
 from reactflow.cli.terminal import make_console, say
 from reactflow.errors import ConfigurationError
 from reactflow.specs.catalog import Catalog
-from reactflow.specs.outcome import Status
 from reactflow.specs.running import AgentRunner
 from reactflow.workflows.role import is_agent, is_model
 
@@ -169,6 +168,4 @@ def _tell(err: Any, report: Report, *, quiet: bool, as_json: bool) -> None:
 
 
 def _code(report: Report) -> ExitCode:
-    """1 where every row failed: then it is not the rows."""
-    failed = report.by_status.get(Status.FAILED.value, 0)
-    return ExitCode.FAILED if failed and failed == report.rows else ExitCode.ANSWERED
+    return ExitCode.FAILED if report.all_failed else ExitCode.ANSWERED

@@ -129,7 +129,7 @@ def sql(
             debug=debug,
         )
         try:
-            _run(texts, settings, out, err, format, quiet=quiet)
+            code = _run(texts, settings, out, err, format, quiet=quiet)
         except SqlError as error:
             say(err, ("Error: ", "bold red"), clean(str(error)), wrap=True)
             code = ExitCode.WRONG_USE
@@ -141,8 +141,8 @@ def sql(
 
 def _run(
     texts: list[str], settings: SessionSettings, out: Console, err: Console, format: Format, *, quiet: bool
-) -> None:
-    outputs = settings.outputs
+) -> ExitCode:
+    outputs, code = settings.outputs, ExitCode.ANSWERED
     with make_view(err, quiet=quiet) as view, SqlSession(replace(settings, outputs={}), watch=view.show) as session:
         for number, text in enumerate(texts, 1):
             if number == len(texts):
@@ -153,6 +153,9 @@ def _run(
                     say(err, ("Warning: ", "yellow"), clean(warning), wrap=True)
                 warned = len(session.catalog.warnings)
                 _show(result, out, err, format, quiet=quiet)
+                if result.report is not None and result.report.all_failed:
+                    code = ExitCode.FAILED
+    return code
 
 
 def _show(result: Result, out: Console, err: Console, format: Format, *, quiet: bool) -> None:

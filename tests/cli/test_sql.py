@@ -50,6 +50,18 @@ def test_a_script_runs_from_files_to_files_on_the_server_that_is_named(reactflow
     assert "sk-written-out" not in ended.err
 
 
+def test_a_job_whose_every_row_failed_ends_with_1(reactflow, script, tmp_path):
+    ended = reactflow(
+        "sql",
+        str(script),
+        *("--table", f"claims={tmp_path / 'claims.csv'}", "--output", f"answers={tmp_path / 'answers.jsonl'}"),
+        *("--endpoint", "http://127.0.0.1:9/v1/chat/completions"),
+    )
+
+    assert ended.code == 1
+    assert "3 rows; 3 FAILED" in ended.err
+
+
 def test_results_are_a_table_json_or_csv_on_standard_output(reactflow):
     query = "SELECT 1 AS a, '中' AS b, NULL AS c"
 
