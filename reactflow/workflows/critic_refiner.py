@@ -46,8 +46,8 @@ class CriticRefiner(Workflow[LoopResult]):
 
     The text of the highest score comes back; a text without a score is below all that have one.  So that the revision
     of the last iteration can be it, it is reviewed as well, by one critique more, where the critic gives scores; where
-    that one cannot be had, the revision counts like the text it was made of.  Where no text has a score the latest
-    comes back, reviewed or not.
+    that one fails, other than by a limit, the revision counts like the text it was made of.  Where no text has a score
+    the latest comes back, reviewed or not.
 
     Args:
         generator: Who writes: an agent, a workflow, a ChatModel, or a function ``(prompt: str) -> str``.
