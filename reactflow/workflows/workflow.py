@@ -109,7 +109,7 @@ class Workflow(Doors[ResultT]):
         judgement = trail.latest.judgement
         if judgement is not None and judgement.passed:
             return self._approval(trail) if judgement.status == "judged" else StopReason.JUDGE_ERROR
-        if not self.stop_when_stalled or trail.number >= self.max_iterations:
+        if not self.stop_when_stalled or trail.number >= self.max_iterations + self.extra_drafts:
             return None
         return stalled([each.draft for each in trail.attempts], [each.complaint for each in trail.attempts])
 

@@ -866,3 +866,20 @@ def test_a_critical_issue_behind_fifty_trifles_counts():
 def test_a_review_that_cannot_be_read_is_an_error(text):
     with pytest.raises(ModelBehaviorError):
         read_review(Reply(text))
+
+
+@pytest.mark.parametrize("limit", [2, 3, 4])
+async def test_drafts_that_stopped_changing_end_the_run_whatever_the_limit(limit):
+    texts = iter(["same", "same", "good"])
+
+    def write(prompt: str) -> str:
+        return next(texts)
+
+    def critic(draft: Draft) -> Judgement:
+        return Judgement(False, "Not yet.", score=0.4)
+
+    result = await CriticRefiner(write, critic, write, config=LoopConfig(max_iterations=limit), mode="rewrite").arun(
+        "Q"
+    )
+
+    assert (result.text, result.stop_reason) == ("same", StopReason.NO_PROGRESS)
