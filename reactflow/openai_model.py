@@ -13,7 +13,7 @@ import ipaddress
 import math
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -34,6 +34,7 @@ from reactflow.wire.encode import in_pieces
 from reactflow.wire.failure import LONGEST_RETRY_AFTER_S, Refusal, backoff, explain, message_of, wanted_wait
 from reactflow.wire.loops import PerLoop
 from reactflow.wire.receive import Reception
+from reactflow.wire.redirect import MAX_REDIRECTS, redirected
 from reactflow.wire.reply import BadReply, Heard, decode, settle
 from reactflow.wire.request import RequestWriter, ResponseFormat
 from reactflow.wire.tool_text import ToolMode, read_text, uses_envelope
@@ -250,18 +251,25 @@ class OpenAIChatModel:
         """
         line = await self._line()
         headers = line.headers
-        content: bytes | AsyncIterator[bytes] = body
         if callable(self._api_key) or len(body) > LARGE_BODY_BYTES:
             headers = headers.copy()
         if callable(self._api_key):
             headers["Authorization"] = f"Bearer {await self._api_key()}"
         if len(body) > LARGE_BODY_BYTES:
-            content, headers["Content-Length"] = in_pieces(body), str(len(body))
+            headers["Content-Length"] = str(len(body))
         # reading is timed by what is read, and not here
         timeout = {"connect": CONNECT_S, "read": None, "write": None, "pool": None}
-        request = httpx2.Request("POST", line.url, headers=headers, content=content, extensions={"timeout": timeout})
-        response = await line.http.send(request, stream=True)
-        if response.is_error:
+        url: httpx2.URL | str = line.url
+        for left in reversed(range(MAX_REDIRECTS + 1)):
+            content = in_pieces(body) if len(body) > LARGE_BODY_BYTES else body
+            request = httpx2.Request("POST", url, headers=headers, content=content, extensions={"timeout": timeout})
+            response = await line.http.send(request, stream=True, follow_redirects=False)
+            target = redirected(response.status_code, str(request.url), response.headers.get("location"))
+            if target is None or not left:
+                break
+            url = target
+            await response.aclose()
+        if response.is_error or response.has_redirect_location:
             raise self._refused(await _short_enough(response))
         return response
 
@@ -292,6 +300,8 @@ class OpenAIChatModel:
         said: Any = response.text
         with suppress(ValueError):
             said = decode(response.content)
+        if response.has_redirect_location:
+            said = f"it redirects to {response.headers['location']}, where a key does not follow; name it as base_url"
         error = said["error"] if isinstance(said, dict) and said.get("error") else said
         status = response.status_code
         kind = openai.InternalServerError if status >= 500 else _STATUS_ERRORS.get(status, openai.APIStatusError)

@@ -103,7 +103,8 @@ def explain(refusal: Refusal, *, model: str, base_url: str, hide: Callable[[str]
     elif status == 404:
         text = f"There is no {where}{quoted}. Check the model's name and the base URL, which as a rule ends in /v1."
     else:
-        retryable = status is None or status in _RETRYABLE or status >= 500
+        moved = refusal.status is not None and 300 <= refusal.status < 400
+        retryable = not moved if status is None else status in _RETRYABLE or status >= 500
         if refusal.status == 200 and status is None:
             retryable = any(sign in words for sign in _TRANSIENT)
         text = f"The request to {where} failed{f' with status {status}' if status else ''}{quoted}."
