@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from reactflow.errors import StoreError
 from reactflow.frozen import FrozenDict
-from reactflow.messages import AssistantMessage, ToolCall, ToolMessage, Usage
+from reactflow.messages import AssistantMessage, ToolCall, ToolMessage, Usage, readable
 from reactflow.model import ChatResponse
 from reactflow.specs.outcome import Outcome, Status
 
@@ -97,7 +97,7 @@ class Journal:
         where = (row.spec, row.key, row.prompt)
         if outcome.status is not Status.FAILED:
             metadata = json.dumps(dict(outcome.metadata), ensure_ascii=False, default=str)
-            values = (*where, outcome.status.value, readable(outcome.response), readable(metadata))
+            values = (*where, outcome.status.value, outcome.response and readable(outcome.response), readable(metadata))
             self._write("INSERT OR REPLACE INTO finished VALUES (?, ?, ?, ?, ?, ?)", values)
         if outcome.status is not Status.FAILED or not outcome.metadata.get("transient"):
             self._write("DELETE FROM steps WHERE spec=? AND key=? AND prompt=?", where)
@@ -127,11 +127,6 @@ class Journal:
                 self._db.execute(sql, values)
             except sqlite3.Error as error:
                 raise StoreError(f"The answer cache {self.path} cannot be written: {error}.") from error
-
-
-def readable(text: str | None) -> str | None:
-    """*text* without lone surrogates, which no file takes."""
-    return None if text is None else text.encode("utf-8", "replace").decode()
 
 
 def _write(answer: Answer) -> str:

@@ -9,11 +9,13 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import isfinite
 from pathlib import Path
 from typing import IO, Any, Final, Protocol, cast
 
 from reactflow.batch.rows import Record
 from reactflow.errors import ConfigurationError
+from reactflow.wire.text import clean_value
 
 FORMATS: Final = {
     ".jsonl": "jsonl",
@@ -117,9 +119,17 @@ def _refuse(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
 
 
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(f"{text} is more than a number can hold")
+    return number
+
+
 def _read_line(number: int, line: bytes) -> Record:
     try:
-        data = json.loads(line, parse_constant=_refuse)
+        data = json.loads(line, parse_constant=_refuse, parse_float=_finite)
+        data = clean_value(data) if b"\\u" in line else data  # only an escape can be half a character
     except (ValueError, RecursionError) as error:  # no UTF-8 is a ValueError too
         return Record(number, {}, f"Row {number} is no JSON: {error}.")
     if not isinstance(data, dict):

@@ -13,12 +13,12 @@ import asyncio
 import json
 from typing import Any
 
-from reactflow.batch.journal import readable
 from reactflow.batch.rows import Asking, Record, Row
 from reactflow.batch.sinks import RESULT, input_name
 from reactflow.engines.worker import Work, Worker
 from reactflow.errors import ConfigurationError
 from reactflow.frozen import FrozenDict
+from reactflow.messages import readable
 from reactflow.specs.outcome import Outcome, Status
 
 BATCHES_AT_ONCE = 4
@@ -135,4 +135,4 @@ def _with_answers(batch: Any, outcomes: list[Outcome | None]) -> Any:
 def _columns(outcome: Outcome) -> tuple[str, str | None, str | None]:
     facts = {key: value for key, value in outcome.metadata.items() if key != "transient"}
     metadata = json.dumps(facts, ensure_ascii=False, default=str)
-    return outcome.status.value, readable(outcome.response), readable(metadata)
+    return outcome.status.value, outcome.response and readable(outcome.response), readable(metadata)

@@ -18,11 +18,10 @@ from uuid import uuid4
 
 from reactflow.batch.calls import Spending
 from reactflow.batch.job import JobStopped
-from reactflow.batch.journal import readable
 from reactflow.budget import Price
 from reactflow.errors import ConfigurationError, ReactflowError, StoreError
 from reactflow.frozen import FrozenDict
-from reactflow.messages import Usage
+from reactflow.messages import Usage, readable
 from reactflow.result import StopReason
 from reactflow.specs.values import AnyAgentSpec
 from reactflow.sql.logs import COLUMNS, LogRow, RowLog
