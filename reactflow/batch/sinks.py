@@ -13,10 +13,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Protocol, Self
 
-from reactflow.batch.journal import readable
 from reactflow.batch.rows import as_text
 from reactflow.batch.sources import arrow, format_of
 from reactflow.errors import ConfigurationError, StoreError
+from reactflow.messages import readable
 
 if sys.platform != "win32":
     import fcntl
@@ -62,6 +62,8 @@ class Sink:
     def __enter__(self) -> Self:
         if not self.path.parent.is_dir():
             raise ConfigurationError(f"There is no folder {self.path.parent}; make it first.")
+        if self.path.is_dir():
+            raise ConfigurationError(f"{self.path} is a folder; name a file.")
         try:
             self._file = _locked(self.part)
         except BlockingIOError as error:
@@ -88,17 +90,27 @@ class Sink:
         try:
             self._writer.write(row)
         except OSError as error:
-            raise StoreError(f"{self.part} cannot be written: {error}. Make room and start the job again.") from error
+            raise self._unwritten(error) from error
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         assert self._file is not None
+        try:
+            with self._file:
+                if kind is None:
+                    self._commit(self._file)
+        except OSError as failure:
+            if kind is None:  # else what ended the job is what counts, and not that closing failed too
+                raise self._unwritten(failure) from failure
+
+    def _commit(self, file: IO[bytes]) -> None:
         assert self._writer is not None
-        with self._file:
-            if kind is None:
-                self._writer.close()
-                self._file.flush()
-                os.fsync(self._file.fileno())
-                os.replace(self.part, self.path)
+        self._writer.close()
+        file.flush()
+        os.fsync(file.fileno())
+        os.replace(self.part, self.path)
+
+    def _unwritten(self, error: OSError) -> StoreError:
+        return StoreError(f"{self.part} cannot be written: {error}. Make room and start the job again.")
 
 
 def _locked(path: Path) -> IO[bytes]:
@@ -123,7 +135,7 @@ class JsonWriter:
     def write(self, row: Mapping[str, Any]) -> None:
         """Add *row*."""
         line = json.dumps(row, ensure_ascii=False, default=str)
-        self._out.write(line.encode("utf-8", "replace") + b"\n")
+        self._out.write(readable(line).encode() + b"\n")
 
     def close(self) -> None:
         """Write what is left."""
@@ -138,31 +150,48 @@ def _finish(out: IO[bytes]) -> None:
 
 
 class CsvWriter:
-    """Comma-separated values; the columns are those of the first row."""
+    """Comma-separated values; the columns are those of the first row that could be read, or of the first 1,000."""
+
+    GROUP: Final = 1000
 
     def __init__(self, out: IO[bytes], kind: str, warnings: list[str]) -> None:
         self._out = out
-        self._text = io.TextIOWrapper(out, "utf-8", "replace", newline="", write_through=True)
+        self._text = io.TextIOWrapper(out, "utf-8", newline="", write_through=True)
         self._rows = csv.writer(self._text, delimiter="\t" if kind == "tsv" else ",", lineterminator="\n")
         self._columns: list[str] | None = None
+        self._held: list[Mapping[str, Any]] = []  # rows of which nothing could be read, before any that could
         self._warnings = warnings
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Add *row*; what the first row has no column for is left out, with a warning."""
-        if self._columns is None:
-            self._columns = list(row)
-            self._rows.writerow(self._columns)
-        _warn_of_extra(row, self._columns, self._warnings)
-        self._rows.writerow([_field(row.get(name)) for name in self._columns])
+        """Add *row*; what there is no column for is left out, with a warning."""
+        if self._columns is not None:
+            self._add(row, self._columns)
+            return
+        self._held.append(row)
+        if row.keys() - RESULT or len(self._held) >= self.GROUP:
+            self._begin()
+
+    def _begin(self) -> None:
+        self._columns = list(self._held[-1])
+        self._rows.writerow([readable(name) for name in self._columns])
+        for row in self._held:
+            self._add(row, self._columns)
+        self._held.clear()
+
+    def _add(self, row: Mapping[str, Any], columns: list[str]) -> None:
+        _warn_of_extra(row, columns, self._warnings)
+        self._rows.writerow([_field(row.get(name)) for name in columns])
 
     def close(self) -> None:
         """Write what is left."""
+        if self._held:
+            self._begin()
         self._text.detach()
         _finish(self._out)
 
 
 def _field(value: Any) -> str:
-    return "" if value is None else as_text(value)
+    return "" if value is None else readable(as_text(value))
 
 
 def _warn_of_extra(row: Mapping[str, Any], columns: list[str], warnings: list[str]) -> None:

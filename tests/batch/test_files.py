@@ -3,6 +3,7 @@
 import builtins
 import gzip
 import json
+import resource
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -41,6 +42,8 @@ def test_json_lines_are_read_one_by_one_and_blank_ones_are_skipped(tmp_path):
         (b"[1]", "Row 2 is a list; give an object, such as {'prompt': ...}."),
         (b'{"p": "\xff"}', "Row 2 is no JSON: "),
         (b'{"p": NaN}', "Row 2 is no JSON: NaN is no JSON."),
+        (b'{"p": 1e400}', "Row 2 is no JSON: 1e400 is more than a number can hold."),
+        (b'{"p": -1E999}', "Row 2 is no JSON: -1E999 is more than a number can hold."),
         (b"[" * 100_000, "Row 2 is no JSON: "),
     ],
 )
@@ -139,7 +142,13 @@ def test_json_lines_keep_text_readable_and_lone_surrogates_do_no_harm(tmp_path):
     written(tmp_path / "x.jsonl", {"id": 1, "p": "你好 \ud800"})
 
     line = (tmp_path / "x.jsonl").read_text("utf-8")
-    assert json.loads(line) == {"id": 1, "p": "你好 ?", "status": "SUCCESS", "response": "ok", "metadata": {"n": 1}}
+    assert json.loads(line) == {
+        "id": 1,
+        "p": "你好 \ufffd",
+        "status": "SUCCESS",
+        "response": "ok",
+        "metadata": {"n": 1},
+    }
     assert "你好" in line
 
 
@@ -236,6 +245,26 @@ def test_a_folder_that_is_not_there_is_told_at_once(tmp_path):
         pass
 
 
+@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz", "x.csv", "x.csv.gz", "x.parquet"])
+@pytest.mark.parametrize("rows", [1, 5_000])
+def test_what_can_be_written_no_further_is_a_clear_error_wherever_it_shows(tmp_path, name, rows):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, hard))
+    try:
+        with pytest.raises(StoreError, match="Make room and start the job again"):
+            written(tmp_path / name, *({"p": f"{number:x}" * 30} for number in range(rows)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert not (tmp_path / name).exists()
+
+
+def test_a_folder_is_no_output_and_that_is_said_before_anything_is_paid_for(tmp_path):
+    (tmp_path / "x.jsonl").mkdir()
+    with pytest.raises(ConfigurationError, match="is a folder; name a file"), Sink(tmp_path / "x.jsonl"):
+        pass
+
+
 def test_a_full_disk_is_a_clear_error(tmp_path):
     class Full:
         def write(self, row):
@@ -249,3 +278,34 @@ def test_a_full_disk_is_a_clear_error(tmp_path):
         with pytest.raises(StoreError, match="Make room and start the job again"):
             sink.write({})
         sink._writer = sink._make(sink._file)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv"])
+def test_rows_that_could_not_be_read_do_not_cost_the_others_their_columns(tmp_path, name):
+    with Sink(tmp_path / name) as sink:
+        for row in ({}, {}, {"id": "2", "p": "hail"}, {}):
+            sink.write({**row, "status": "SUCCESS", "response": "ok", "metadata": {}})
+
+    header, *lines = (tmp_path / name).read_text("utf-8").replace("\t", ",").splitlines()
+    assert header == "id,p,status,response,metadata"
+    assert lines == [",,SUCCESS,ok,{}", ",,SUCCESS,ok,{}", "2,hail,SUCCESS,ok,{}", ",,SUCCESS,ok,{}"]
+    assert sink.warnings == []
+
+
+def test_rows_of_which_none_could_be_read_are_written_all_the_same(tmp_path):
+    with Sink(tmp_path / "x.csv") as sink:
+        for _ in range(2_500):
+            sink.write({"status": "FAILED", "response": None, "metadata": {}})
+
+    assert (tmp_path / "x.csv").read_text("utf-8").splitlines() == ["status,response,metadata", *["FAILED,,{}"] * 2_500]
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.csv", "x.parquet"])
+def test_half_a_character_in_a_name_or_a_value_stops_no_job(tmp_path, name):
+    (tmp_path / "in.jsonl").write_text('{"k\\ud83d": "v\\ud83d", "ok": "\\ud83d\\ude00"}\n')
+    (record,) = open_source(tmp_path / "in.jsonl")
+    assert record.data == {"k\ufffd": "v\ufffd", "ok": "😀"}
+
+    written(tmp_path / name, record.data)
+
+    assert (tmp_path / name).exists()
