@@ -35,7 +35,7 @@ MAYBE = frozenset(
 AGAINST = frozenset(
     vocabulary(
         "rejected failed needs_revision needs_changes requires_changes requires_revision revision_required "
-        "changes_required required_changes 需要修改 需修改"
+        "changes_required required_changes blocking blocked 需要修改 需修改"
     )
 )
 """Keys that speak against the draft where they are true."""

@@ -67,6 +67,10 @@ _REFUSAL = (
     r"|(?:must|should|has to|is|was) (?:be )?reject(?:ed)?|required[ _]changes|does(?: not|n't) pass|needs? revision)\b"
     r"|不通过|不通過|未通过|未通過|不予通过|不合格|驳回|駁回|拒绝通过"
 )
+_RETRACTION = (
+    r"(?i)\b(?:(?:take|took) (?:that|this|it) back|not my (?:verdict|decision|judge?ment)|no,? wait|correction"
+    r"|that (?:is|was) wrong|would be wrong|disregard (?:that|this|it))\b|更正|收回|作废|撤回"
+)
 _POSITIVE_MARKS, _NEGATIVE_MARKS = "✅✔☑✓👍🎉", "❌✗✘❎🚫👎⛔"
 _EDGES = f" \t.!。！*_`~#>|\"'“”‘’「」『』【】[]()（）<>\ufe0f{_POSITIVE_MARKS}{_NEGATIVE_MARKS}"
 _WORD_BREAK = r"[\s_\-‐-―/|]+"
@@ -123,5 +127,5 @@ def has_reservations(text: str) -> bool:
 
 
 def refuses(text: str) -> bool:
-    """Whether *text* says in so many words that the draft may not pass."""
-    return re.search(_REFUSAL, text) is not None
+    """Whether *text* says in so many words that the draft may not pass, or takes back that it may."""
+    return any(re.search(pattern, text) for pattern in (_REFUSAL, _RETRACTION))
