@@ -177,6 +177,8 @@ class Doors(Generic[ResultT]):
             if not task.done():
                 task.cancel()
                 await asyncio.wait([task])
+            if not task.cancelled():
+                task.exception()  # seen: a listener that has gone wants no report of how the run ended
 
     def as_tool(self, name: str | None = None, *, description: str, **options: Unpack[ToolOptions]) -> Tool:
         """Make a tool of it for another agent; the model gives the ``question`` and reads the answer.

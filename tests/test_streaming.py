@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 
 import pytest
@@ -203,6 +204,18 @@ async def test_ending_a_stream_early_cancels_the_run_and_stores_nothing():
     assert cancelled.is_set()
     assert await memory.get("c") == ()
     assert (await agent.arun("again", conversation_id="c")).text == "next"
+
+
+async def test_a_listener_that_leaves_as_the_run_fails_leaves_no_report_behind():
+    reports = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: reports.append(context["message"]))
+    stream = SimpleReactAgent(model=ScriptedChatModel(ModelBehaviorError("broken"))).astream("Q")
+    await anext(stream)
+    await asyncio.sleep(0.01)  # the run has failed by now, and its events wait to be read
+    await stream.aclose()
+    gc.collect()
+
+    assert reports == []
 
 
 def test_a_plain_stream_yields_events_as_they_come():
