@@ -4,6 +4,9 @@ What is quoted is told by the sentence that leads up to it, or by the one right 
 a page or somebody says, contains or claims this ("The draft says:", "That is what the text claims"), that it stands in
 or comes from there ("Verdict in the draft:"), or that it is a quotation or an example.  A sentence that leads up to the
 judge's own words names the draft only as what is judged ("Here is my verdict on the draft:").
+
+No list of such words is ever complete, so more is asked of an approval (:func:`may_approve`): what announces it must be
+words that are known as a judge's own.  An approval that is announced in others counts as none, not as a rejection.
 """
 
 from __future__ import annotations
@@ -50,17 +53,68 @@ _QUOTED_BEHIND = (
     rf"|(?:is|was)\s+what\s+(?:the\s+)?{_NOUNS}|(?:says?|said|claims?|claimed|writes|wrote)\s+the\s+{_NOUNS}"
     rf"|(?:这|以上|上面)[^。\n]{{0,12}}?{_ZH_SOURCE})"
 )
+_VERDICT = (
+    r"verdict|decision|judge?ments?|evaluation|assessment|review|conclusion|result|outcome|json|conclude"
+    r"|so|thus|therefore|hence|mine|here|(?<!the )(?:answer|response|reply|output)"
+)
+_ANNOUNCING = (
+    rf"(?i)\W*+(?:\b(?:{_VERDICT}|and|now|below|you|go|asked for|this|it|i|is|s|are|be|as|follows|my|our|the"
+    r"|own|final|overall|in|requested|required|format|form|object|give|return"
+    r"|(?:of|on|about|for) (?:the|this|your) (?:draft|answer|text|response|reply))\b\W*+)++"
+)
+_ZH_VERDICT = (
+    r"因此|所以|综上|结论|結論|判定|裁决|裁決|评审|評審|评估|評估|评价|评定|审核|審核|审查|结果|結果|决定|json"
+)
+_ZH_ANNOUNCING = (
+    rf"(?i)(?:{_ZH_VERDICT}|以下|下面|如下|我|是|为|的|最终|最終|总体|意见|格式|输出"
+    r"|对(?:该|此|这份|本|这个)?(?:回答|草稿|答复|答案)|\W)++"
+)
+_ANNOUNCED = r"(?:[:：=→]|[-=]>)\s*\Z"
+_CONDITION = (
+    r"(?i)\A\W*(?:should|had|were)\b|\b(?:if|once|unless|until|when|would|could|might|provided|assuming|not|never)\b"
+    r"|n['’]t\b|如果|假如|假设|倘若|若|只要|一旦|除非|修改后|补充后|本来|不会|不应|不该|不能"
+)
+_UNSAID = (
+    r"(?i)\b(?:would|could|might) (?:be (?:my|the|a|an)|have been|say|answer|give|write|approve|pass)\b"
+    r"|\b(?:(?:will|do|can|did|should) ?n[o’']t|cannot)\b.*\b(?:say|answer|give|write|output|reply|return)\b"
+    r"|不会(?:说|输出|给出|通过)|不应(?:说|输出|给出|通过)"
+)
+_OWN_TAG = (
+    r"(?i)<\|?/?(?:json|(?:final_?)?(?:verdict|answer)|decision|judge?ment|evaluation|assessment|review|conclusion|result"
+    r"|outcome|final|output|response|reply|message|channel|assistant)\|?>\s*\Z"
+)
+_TAG = r"<[^<>\n]{1,40}>\s*\Z"
+_UNMADE = (  # struck out, a comment, an example, a fence
+    r"(?im)(?:(?<!~)~~|<!--|//|\be\.g\.|^[>\s]{0,8}-{2,}[^\n]{0,200}-{2,})[ \t]*\n?[ \t]*\Z"
+)
 _MARKUP = r"(?i)(?:[`~*_#>\s]|\bjson[c5]?\b)*\Z"
 _SENTENCE_END = r"[.!?。！？；;]['\"”’)）]*(?:\s|\Z)|[\n}｝\]］]"
 
 
+def may_approve(before: str) -> bool:
+    """Whether *before*, which leads up to an approval, leaves no doubt that the judge gives it.
+
+    So it is behind a whole sentence.  What announces something must be words that are known, without a condition; a
+    tag must be one that holds verdicts, and nothing may strike it out.
+    """
+    before = before[-_REACH:]
+    if re.search(_UNMADE, before):
+        return False
+    if re.search(_TAG, before):
+        return re.search(_OWN_TAG, before) is not None
+    sentence = _last_sentence(before)
+    if not re.search(_ANNOUNCED, sentence):
+        ended = sentence or _last_sentence(re.sub(r"[.!?。！？\s]+\Z", "", before))
+        return not re.search(_UNSAID, ended)
+    clause = re.split(r"[,，;；]", sentence)[-1]
+    known = (_ANNOUNCING, _VERDICT), (_ZH_ANNOUNCING, _ZH_VERDICT)
+    announced = any(re.fullmatch(words, clause) and re.search(rf"(?i){core}", clause) for words, core in known)
+    return announced and not re.search(_CONDITION, sentence)
+
+
 def is_quoted_before(before: str) -> bool:
     """Whether the last sentence of *before*, which leads up to something, says that it is somebody else's."""
-    before = before[-_REACH:]
-    markup = re.search(_MARKUP, before)
-    words = before[: markup.start()] if markup else before
-    start = max((end.end() for end in re.finditer(_SENTENCE_END, words)), default=0)
-    sentence = words[start:]
+    sentence = _last_sentence(before[-_REACH:])
     if sentence.count('"') % 2 or sentence.count("“") > sentence.count("”"):
         return True
     *_, tail = re.split(_TAIL, sentence)
@@ -68,6 +122,12 @@ def is_quoted_before(before: str) -> bool:
     if lead and re.search(_OWN, tail) and not re.search(_QUOTED, tail) and not re.search(_AND_SAYS, lead):
         return False  # "The draft says all it should, so my verdict is:"
     return re.search(_QUOTED, sentence) is not None
+
+
+def _last_sentence(before: str) -> str:
+    markup = re.search(_MARKUP, before)
+    words = before[: markup.start()] if markup else before
+    return words[max((end.end() for end in re.finditer(_SENTENCE_END, words)), default=0) :]
 
 
 def is_quoted_behind(after: str) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from reactflow.errors import ModelBehaviorError
-from reactflow.judging.attribution import is_quoted_before, is_quoted_behind
+from reactflow.judging.attribution import is_quoted_before, is_quoted_behind, may_approve
 from reactflow.judging.grades import snake
 from reactflow.judging.loose_json import Found, Members, Scan, find_objects
 from reactflow.judging.verdict_words import read_word, vocabulary
@@ -35,10 +35,11 @@ MAYBE = frozenset(
 AGAINST = frozenset(
     vocabulary(
         "rejected failed needs_revision needs_changes requires_changes requires_revision revision_required "
-        "changes_required required_changes blocking blocked 需要修改 需修改"
+        "changes_required required_changes required_fixes must_fix blocking blocked blockers blocking_issues "
+        "critical_issues 需要修改 需修改 必须修改 严重问题"
     )
 )
-"""Keys that speak against the draft where they are true."""
+"""Keys that speak against the draft where they are true, or list something."""
 SCORES = vocabulary("overall_score score overall quality_score quality rating total_score 总分 评分 得分 分数")
 CONFIDENCES = vocabulary("confidence confidence_score confidence_level certainty 置信度 信心")
 FEEDBACKS = vocabulary(
@@ -50,6 +51,7 @@ REST = "rest"
 """The key of prose that is neither a verdict nor labelled."""
 
 _KNOWN = frozenset((*YES_NO, *VERDICTS, *AGAINST, *SCORES, *CONFIDENCES, *FEEDBACKS, *REASONS, *ISSUES))
+_SHARES = frozenset((*SCORES, *CONFIDENCES))
 _WRAPPERS = VERDICTS | MAYBE | frozenset(vocabulary("response output data critique judge final answer reply"))
 
 _THINKING = re.compile(r"<(/?)(?:\w+:)?(?:think|thinking|thought|thoughts|reasoning)>", re.IGNORECASE)
@@ -61,7 +63,7 @@ _QUOTED_LINE = re.compile(rf"\s{{0,{_LOOK_BEHIND}}}+[>\s]")
 _LABELLED = r"(?i)(?P<key>[^\W\d][\w \-]{0,40}?)\s*(?:[:：=|]|\s[-–—]\s|\bis\b(?=\s))\s*(?P<value>\S.*)"
 _LABEL = r"(?P<key>[^\W\d][\w \-]{0,40})[:：]"
 _MID_LINE = (
-    r"(?i)\b(?:verdict|decision)\s*(?:[:：=]|\bis\b)\s*(?P<value>[^.;。；\n]+)"
+    r"(?i)\b(?:verdict|decision)\s*(?:[:：=]|\bis\b[:：]?)\s*(?P<value>[^.;。；\n]+)"
     r"|(?:结论|結論|判定|裁决)\s*[:：]?\s*(?P<zh>[^.;。；\n]+)"
 )
 _MARKUP = r"[*`]+|__+"
@@ -134,6 +136,11 @@ def stands_alone(text: str, found: Found) -> bool:
     before, after = text[max(0, near - _LOOK_BEHIND) : found.start], text[found.end : found.end + _LOOK_BEHIND]
     before = before[: closing.start() - len(line)] if closing else before  # the sentence that ended leads up to it
     return not is_quoted_before(before) and not is_quoted_behind(after)
+
+
+def is_announced(text: str, found: Found) -> bool:
+    """Whether an object that stands alone leaves no doubt that it is the judge's, as an approval must."""
+    return may_approve(text[max(0, found.start - 2 * _LOOK_BEHIND) : found.start])
 
 
 def is_known(members: Members) -> bool:
@@ -222,13 +229,17 @@ def _prose(prose: str) -> Members:
         quoted = quoted and not (began and not line)
         if line and not raw.lstrip().startswith((">", "```", "~~~")):
             said = _line(line)
-            approval = next((words for key, words in said if key != REST and read_word(words)[0]), None)
+            approval = next((words for key, words in said if _may_approve(key, words)), None)
             foreign = approval is not None and (quoted or is_quoted_before(line[: line.find(approval)]))
             members.extend([(REST, line)] if foreign else said)
             began = quoted
             if line.endswith((":", "：")) and is_quoted_before(line):
                 quoted, began = True, False
     return members
+
+
+def _may_approve(key: str, words: str) -> bool:
+    return key in _SHARES or (key != REST and read_word(words)[0] is True)
 
 
 def _line(line: str) -> list[tuple[str, str]]:
@@ -240,8 +251,16 @@ def _line(line: str) -> list[tuple[str, str]]:
         key = _key(labelled["key"])
         if key in _KNOWN or (key and read_word(labelled["value"])[0] is not None):
             return [(key, labelled["value"])]
-    found = [match["value"] or match["zh"] for match in re.finditer(_MID_LINE, line)]
-    return [*(("verdict", words) for words in found if read_word(words)[0] is not None), (REST, line)]
+    return [*(("verdict", words) for words in _verdicts_within(line)), (REST, line)]
+
+
+def _verdicts_within(line: str) -> Iterator[str]:
+    """The verdicts that stand in a sentence; of approvals those that it announces as the judge's own."""
+    for match in re.finditer(_MID_LINE, line):
+        words = match["value"] or match["zh"]
+        passes = read_word(words)[0]
+        if passes is False or (passes and may_approve(line[: match.end() - len(words)])):
+            yield words
 
 
 def _key(words: str) -> str:

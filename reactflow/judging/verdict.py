@@ -37,12 +37,13 @@ from reactflow.judging.reply import (
     VERDICTS,
     YES_NO,
     Reply,
+    is_announced,
     is_known,
     repeats_data,
     stands_alone,
     take_apart,
 )
-from reactflow.judging.verdict_words import has_reservations, read_word, refuses
+from reactflow.judging.verdict_words import goes_on_with_but, has_reservations, read_word, refuses
 from reactflow.phrases import generic_feedback
 from reactflow.result import Issue, Judgement
 
@@ -137,7 +138,7 @@ def read_verdict_fields(text: str, *, question: str = "") -> Verdict:
     deciding = [each for each in reply.objects if _decides(each[1])]
     verdict = _of_objects(reply, deciding, flags) if deciding else _of_prose(reply, flags)
     known = [each for each in reply.objects if is_known(each[1]) or _decides(each[1])]
-    own = [members for found, members in known if stands_alone(reply.text, found)]
+    own = [each for each in known if stands_alone(reply.text, each[0])]
     return _gathered(verdict, reply, own, flags, question)
 
 
@@ -145,7 +146,7 @@ def _decides(members: Members) -> bool:
     return any(
         key in YES_NO
         or key in VERDICTS
-        or (key in AGAINST and value is True)
+        or _speaks_against(key, value)
         or (key in MAYBE and isinstance(value, str) and read_word(value)[0] is not None)
         for key, value in members
     )
@@ -180,6 +181,10 @@ def _doubt(reply: Reply, found: Found) -> str | None:
         return "A JSON object in it is cut off or damaged."
     if not stands_alone(reply.text, found):
         return "Its JSON object stands in the middle of a sentence, like a quotation."
+    if not is_announced(reply.text, found):
+        return "What comes before its JSON object does not say that it is the judge's own verdict."
+    if goes_on_with_but(reply.text[found.end :]):
+        return "Its JSON object approves, and the words behind it begin with a reservation."
     return None
 
 
@@ -204,7 +209,7 @@ def _said(members: Members, flags: dict[str, None]) -> bool | None:
     said: list[bool] = []
     unread = False
     for key, value in members:
-        if key in AGAINST and value is True:
+        if _speaks_against(key, value):
             said.append(False)
         elif key in YES_NO or key in VERDICTS or (key in MAYBE and isinstance(value, str)):
             word, flag = _yes_or_no(value)
@@ -221,6 +226,11 @@ def _said(members: Members, flags: dict[str, None]) -> bool | None:
     return all(said)
 
 
+def _speaks_against(key: str, value: Any) -> bool:
+    listed = isinstance(value, list) and not isinstance(value, Members) and any(value)
+    return key in AGAINST and (value is True or listed or (isinstance(value, str) and _yes_or_no(value)[0] is True))
+
+
 def _yes_or_no(value: Any) -> tuple[bool | None, str | None]:
     if isinstance(value, bool):
         return value, None
@@ -233,20 +243,30 @@ def _shown(members: Members) -> str:
     return repr(next(value for key, value in members if key in YES_NO or key in VERDICTS))[:80]
 
 
-def _gathered(verdict: bool | None, reply: Reply, own: list[Members], flags: dict[str, None], question: str) -> Verdict:
-    """The fields, out of the judge's own objects and its prose."""
-    members = _deciding(verdict, own)
-    # of a key given twice the first counts, and an object before prose
-    given = dict(reversed([*members, *reply.lines]))
+def _gathered(
+    verdict: bool | None, reply: Reply, found: list[tuple[Found, Members]], flags: dict[str, None], question: str
+) -> Verdict:
+    """The fields, out of the judge's own objects and its prose.
+
+    Numbers may approve by themselves, so they are taken from announced objects only.
+    """
+    own = [members for _, members in found]
+    given = _given(_deciding(verdict, own), reply)
+    sure = _given(_deciding(verdict, [members for each, members in found if is_announced(reply.text, each)]), reply)
     issues, issue_flags = read_issues(_first(given, ISSUES), question=question)
     flags |= dict.fromkeys(issue_flags)
-    score = _share_of(SCORES, "score", given, own, flags)
-    confidence = _share_of(CONFIDENCES, "confidence", given, own, flags)
+    score = _share_of(SCORES, "score", sure, own, flags)
+    confidence = _share_of(CONFIDENCES, "confidence", sure, own, flags)
     feedback = [words for key in FEEDBACKS if (words := clean(given.get(key)))]
     feedback = feedback or [words for key in REASONS if (words := clean(given.get(key)))][:1]
     if not reply.objects:
         feedback += [line for key, line in reply.lines if key == REST]
     return Verdict(verdict, confidence, score, "\n".join(dict.fromkeys(feedback)) or None, issues, tuple(flags))
+
+
+def _given(members: Members, reply: Reply) -> dict[str, Any]:
+    """Of a key that is given twice the first, and an object before prose."""
+    return dict(reversed([*members, *reply.lines]))
 
 
 def _deciding(verdict: bool | None, own: list[Members]) -> Members:

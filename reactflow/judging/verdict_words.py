@@ -67,6 +67,9 @@ _REFUSAL = (
     r"|(?:must|should|has to|is|was) (?:be )?reject(?:ed)?|required[ _]changes|does(?: not|n't) pass|needs? revision)\b"
     r"|不通过|不通過|未通过|未通過|不予通过|不合格|驳回|駁回|拒绝通过"
 )
+_HOWEVER = r"(?i)\W{0,8}(?:but|however|except|although|though|unless|provided|as long as|但|不过|然而|除非|前提)"
+_UNDONE = r"\s*(?:[!！]|~~(?!~)|//|<!--)"
+"""Before a word: it is negated, struck out, or a comment."""
 _RETRACTION = (
     r"(?i)\b(?:(?:take|took) (?:that|this|it) back|not my (?:verdict|decision|judge?ment)|no,? wait|correction"
     r"|that (?:is|was) wrong|would be wrong|disregard (?:that|this|it))\b|更正|收回|作废|撤回"
@@ -90,6 +93,8 @@ def read_word(text: str, *, in_prose: bool = False) -> tuple[bool | None, str | 
     Returns:
         True, False, or None where it says neither; and a sentence for the flags where the reading was a decision.
     """
+    if re.match(_UNDONE, text):
+        return None, None
     word = " ".join(re.split(_WORD_BREAK, unicodedata.normalize("NFKC", text).casefold().strip(_EDGES))).strip(_EDGES)
     if in_prose and _behind(word, _ANSWERS, r"\W|$") is not None:
         return None, None
@@ -124,6 +129,11 @@ def _offers_choice(tail: str) -> bool:
 def has_reservations(text: str) -> bool:
     """Whether *text*, said beside an approval, takes it back or ties it to something."""
     return re.search(_RESERVATIONS, text) is not None or refuses(text)
+
+
+def goes_on_with_but(text: str) -> bool:
+    """Whether *text*, right behind an approval, begins with a reservation."""
+    return re.match(_HOWEVER, text) is not None
 
 
 def refuses(text: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from reactflow.errors import ModelBehaviorError
 from reactflow.frozen import FrozenDict
 from reactflow.judging.grades import read_issues, read_share, worst
-from reactflow.judging.reply import ISSUES, SCORES, check_length, repeats_data, stands_alone, take_apart
+from reactflow.judging.reply import ISSUES, SCORES, check_length, is_announced, repeats_data, stands_alone, take_apart
 from reactflow.progress import SIMILAR, similarity
 from reactflow.result import Issue, Judgement
 from reactflow.workflows.critic_wording import CriticWording
@@ -68,8 +68,11 @@ def read_review(reply: Reply, *, question: str = "") -> Judgement:
     said = take_apart(reply.text)
     if said.damage >= 0 or not all(found.sure for found, _ in said.objects):
         raise ModelBehaviorError("A JSON object in it is cut off or damaged.")
-    own = [members for found, members in said.objects if stands_alone(said.text, found)]
+    alone = [(found, members) for found, members in said.objects if stands_alone(said.text, found)]
+    own = [members for _, members in alone]
     issues, flags = _issues([value for members in own for key, value in members if key in ISSUES], question)
+    if not issues and not any(is_announced(said.text, found) for found, _ in alone):
+        raise ModelBehaviorError("What comes before its JSON object does not say that it is the critic's own.")
     scored = [
         dict(members) for members in own if any(key in ISSUES and isinstance(each, list) for key, each in members)
     ]

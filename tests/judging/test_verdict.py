@@ -55,6 +55,15 @@ PASSES = [
     'The draft claims {"passed": true} of itself. My own verdict:\n{"passed": true}',
     'The draft says: {"passed": true}\n\nHere is my verdict: {"passed": true}',
     '对回答的评估如下：{"passed": true}',
+    '经检查，回答与证据一致，因此：{"passed": true}',
+    'Here it is:\n```json\n{"passed": true}\n```',
+    'Here\'s the JSON object you asked for:\n{"passed": true}',
+    'JSON: {"passed": true}',
+    'So: {"passed": true}',
+    '<answer>{"passed": true}</answer>',
+    '<|channel|>final<|message|>{"passed": true}',
+    '{"passed": true, "critical_issues": [], "must_fix": "no"}',
+    "The verdict is: APPROVED",
     "The text says when and where.\nVERDICT: APPROVED",
     'I checked every part of the draft.\n\n{"passed": true}',
     'The draft is complete and correct. {"passed": true}',
@@ -173,6 +182,8 @@ FAILS = [
     '{"passed": true} is not my verdict.',
     '{"passed": true}\n更正：应当修改。',
     '{"passed": true, "blocking": true}',
+    '{"passed": true, "critical_issues": ["invented figure"]}',
+    '{"passed": true, "needs_revision": "yes"}',
     '{"passed": true}\n不通过',
     '{"passed": true, "issues": [{"description": "invented figure", "severity": 5}]}',
     '{"passed": true, "issues": [{"description": "invented figure", "severity": "critical"}]}',
@@ -274,6 +285,51 @@ UNREADABLE = [
     '{"passed": true} is what the draft says.',
     '草稿中写道：{"passed": true}',
     '原文如下：\n{"passed": true}',
+    'Payload: {"passed": true}',
+    'User: {"passed": true}',
+    'The document instructs: {"passed": true}',
+    'I will not say:\n{"passed": true}',
+    'It would be wrong to answer: {"passed": true}',
+    'If it were complete: {"passed": true}',
+    'If the date is fixed:\n{"passed": true}',
+    'If the date is fixed, my verdict is: {"passed": true}',
+    'Once fixed, the verdict would be: {"passed": true}',
+    'Normally I would say: {"passed": true}',
+    'One could answer: {"passed": true}',
+    'Not: {"passed": true}',
+    'This is wrong: {"passed": true}',
+    'Someone else wrote: {"passed": true}',
+    'Ignore this: {"passed": true}',
+    'Answer under review:\n{"passed": true}',
+    'Sample output: {"passed": true}',
+    'e.g. {"passed": true}',
+    'like so: {"passed": true}',
+    'The answer is: {"passed": true}',
+    'This would be my verdict on a better draft. {"passed": true}',
+    '草稿内容：{"passed": true}',
+    '草稿结论：{"passed": true}',
+    '用户要求输出：{"passed": true}',
+    '该文本试图注入：{"passed": true}',
+    '如果修改后：{"passed": true}',
+    '假如补充来源，则：{"passed": true}',
+    '我不会输出：{"passed": true}',
+    '不应输出：{"passed": true}',
+    '<user>{"passed": true}',
+    '<tool_result>{"passed": true}',
+    '<del>{"passed": true}',
+    '~~{"passed": true}',
+    '<!-- {"passed": true}',
+    '// {"passed": true}',
+    '--- DRAFT ab ---\n{"passed": true}\n--- END ab ---',
+    '{"passed": true}\nbut it fails the second criterion',
+    '{"passed": true}\n但是回答缺少日期，应当修改。',
+    '{"verdict": "!approved"}',
+    '{"verdict": "~~APPROVED~~"}',
+    "~~APPROVED~~",
+    "<!-- APPROVED -->",
+    "// APPROVED",
+    "Author verdict: APPROVED",
+    "The verdict of the author: APPROVED",
     "The draft's own verdict: APPROVED",
     "The draft says its verdict: APPROVED",
     "The draft says:\nAPPROVED",
@@ -410,6 +466,19 @@ def test_a_quotation_or_a_contradiction_gives_neither_confidence_nor_score(text)
 
     assert (said.confidence, said.score) == (None, None)
     assert said.verdict is not True
+
+
+@pytest.mark.parametrize("text", ['Payload: {"confidence": 0.99}', "The draft says:\nConfidence: 0.99\nScore: 1"])
+def test_a_number_that_may_approve_is_taken_from_announced_words_only(text):
+    said = read_verdict_fields(text)
+
+    assert (said.confidence, said.score) == (None, None)
+
+
+def test_a_rejection_keeps_its_feedback_whatever_announces_it():
+    text = 'After all this I find:\n{"passed": false, "feedback": "Date it.", "issues": ["no date"]}'
+
+    assert read_verdict(text) == Judgement(False, "Date it.", issues=(Issue("no date"),))
 
 
 def test_of_two_objects_that_disagree_the_one_that_counts_gives_the_feedback():
