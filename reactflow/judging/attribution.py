@@ -55,24 +55,25 @@ _QUOTED_BEHIND = (
 )
 _VERDICT = (
     r"verdict|decision|judge?ments?|evaluation|assessment|review|conclusion|result|outcome|json|conclude"
-    r"|so|thus|therefore|hence|mine|here|(?<!the )(?:answer|response|reply|output)"
+    r"|so|thus|therefore|hence|accordingly|mine|here|(?<!the )(?:answer|response|reply|output)"
 )
 _ANNOUNCING = (
     rf"(?i)\W*+(?:\b(?:{_VERDICT}|and|now|below|you|go|asked for|this|it|i|is|s|are|be|as|follows|my|our|the"
-    r"|own|final|overall|in|requested|required|format|form|object|give|return"
+    r"|own|final|overall|in|an?|requested|required|format|form|object|give|return|following"
     r"|(?:of|on|about|for) (?:the|this|your) (?:draft|answer|text|response|reply))\b\W*+)++"
 )
 _ZH_VERDICT = (
-    r"因此|所以|综上|结论|結論|判定|裁决|裁決|评审|評審|评估|評估|评价|评定|审核|審核|审查|结果|結果|决定|json"
+    r"因此|所以|综上|结论|結論|判定|裁决|裁決|评审|評審|评估|評估|评价|评定|审核|審核|审查"
+    r"|判断|裁定|答案|结果|結果|决定|输出|json"
 )
 _ZH_ANNOUNCING = (
-    rf"(?i)(?:{_ZH_VERDICT}|以下|下面|如下|我|是|为|的|最终|最終|总体|意见|格式|输出"
+    rf"(?i)(?:{_ZH_VERDICT}|以下|下面|如下|上述|所述|这是|本次|我|您要|给出|是|为|的|最终|最終|总体|意见|格式|通过"
     r"|对(?:该|此|这份|本|这个)?(?:回答|草稿|答复|答案)|\W)++"
 )
 _ANNOUNCED = r"(?:[:：=→]|[-=]>)\s*\Z"
 _CONDITION = (
-    r"(?i)\A\W*(?:should|had|were)\b|\b(?:if|once|unless|until|when|would|could|might|provided|assuming|not|never)\b"
-    r"|n['’]t\b|如果|假如|假设|倘若|若|只要|一旦|除非|修改后|补充后|本来|不会|不应|不该|不能"
+    r"(?i)\A\W*(?:should|had|were)\b|\b(?:if|once|unless|until|when|would|could|might|provided|assuming|not|never|wish)\b"
+    r"|n['’]t\b|\b(?:i|we)['’]d\b|如果|假如|假设|倘若|若|只要|一旦|除非|修改后|补充后|本来|不会|不应|不该|不能"
 )
 _UNSAID = (
     r"(?i)\b(?:would|could|might) (?:be (?:my|the|a|an)|have been|say|answer|give|write|approve|pass)\b"
@@ -85,10 +86,10 @@ _OWN_TAG = (
 )
 _TAG = r"<[^<>\n]{1,40}>\s*\Z"
 _UNMADE = (  # struck out, a comment, an example, a fence
-    r"(?im)(?:(?<!~)~~|<!--|//|\be\.g\.|^[>\s]{0,8}-{2,}[^\n]{0,200}-{2,})[ \t]*\n?[ \t]*\Z"
+    r"(?im)(?:(?<!~)~~|[<‹]!--|//|\be\.g\.|^[>\s]{0,8}-{2,}[^\n]{0,200}-{2,})[ \t]*\n?[ \t]*\Z"
 )
 _MARKUP = r"(?i)(?:[`~*_#>\s]|\bjson[c5]?\b)*\Z"
-_SENTENCE_END = r"[.!?。！？；;]['\"”’)）]*(?:\s|\Z)|[\n}｝\]］]"
+_SENTENCE_END = r"[.!?;]['\"”’)）]*(?:\s|\Z)|[。！？；]['\"”’)）]*|[\n}｝\]］]"
 
 
 def may_approve(before: str) -> bool:
@@ -98,18 +99,22 @@ def may_approve(before: str) -> bool:
     tag must be one that holds verdicts, and nothing may strike it out.
     """
     before = before[-_REACH:]
-    if re.search(_UNMADE, before):
+    if re.search(_UNMADE, before) or before.count('"""') % 2:
         return False
     if re.search(_TAG, before):
         return re.search(_OWN_TAG, before) is not None
     sentence = _last_sentence(before)
+    if not sentence:
+        return not re.search(_UNSAID, _last_sentence(re.sub(r"[.!?。！？\s]+\Z", "", before)))
+    if re.search(_CONDITION, sentence):
+        return False
     if not re.search(_ANNOUNCED, sentence):
-        ended = sentence or _last_sentence(re.sub(r"[.!?。！？\s]+\Z", "", before))
-        return not re.search(_UNSAID, ended)
-    clause = re.split(r"[,，;；]", sentence)[-1]
+        return True
+    clauses = sentence, re.split(r"[,，;；]", sentence)[-1]
     known = (_ANNOUNCING, _VERDICT), (_ZH_ANNOUNCING, _ZH_VERDICT)
-    announced = any(re.fullmatch(words, clause) and re.search(rf"(?i){core}", clause) for words, core in known)
-    return announced and not re.search(_CONDITION, sentence)
+    return any(
+        re.fullmatch(words, clause) and re.search(rf"(?i){core}", clause) for words, core in known for clause in clauses
+    )
 
 
 def is_quoted_before(before: str) -> bool:

@@ -35,6 +35,8 @@ _SEVERITIES = {
     for word in vocabulary(names)
 }
 
+_SEVERITY_LABEL = r"[\W_]{0,4}([^\W\d_]{1,20})\W{0,3}[:：]"  # "[critical]: the sum is wrong"
+
 _ISSUE_KEYS = {
     name: vocabulary(keys)
     for name, keys in {
@@ -149,7 +151,9 @@ def _issue(item: Any, unsaid: str) -> tuple[Issue | None, str | None]:
         return Issue(unsaid), f"An issue is only {str(item).lower()}, without words."
     if not isinstance(item, Members):
         words = clean(item)
-        return (Issue(words) if words else None), None
+        label = re.match(_SEVERITY_LABEL, words.casefold())
+        severity = _SEVERITIES.get(label[1], 3) if label else 3
+        return (Issue(words, severity) if words else None), None
     given = {snake(key): each for key, each in reversed(item)}
     parts = {
         name: next((words for key in keys if (words := clean(given.get(key)))), "")

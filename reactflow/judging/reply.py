@@ -12,7 +12,7 @@ from reactflow.errors import ModelBehaviorError
 from reactflow.judging.attribution import is_quoted_before, is_quoted_behind, may_approve
 from reactflow.judging.grades import snake
 from reactflow.judging.loose_json import Found, Members, Scan, find_objects
-from reactflow.judging.verdict_words import read_word, vocabulary
+from reactflow.judging.verdict_words import is_undone, read_word, vocabulary
 
 MAX_CHARS = 100_000
 """A longer reply is not read."""
@@ -28,7 +28,8 @@ VERDICTS = frozenset(
 )
 MAYBE = frozenset(
     vocabulary(
-        "status result outcome judgement judgment conclusion recommendation evaluation review assessment 结果 决定"
+        "status result outcome judgement judgment conclusion recommendation evaluation review assessment "
+        "结果 决定 评审 最终评审 判断 审核"
     )
 )
 """Keys that hold a verdict only where their value is one."""
@@ -223,6 +224,7 @@ def _without(text: str, objects: Iterable[Found]) -> str:
 
 def _prose(prose: str) -> Members:
     members = Members()
+    before = ""
     quoted = began = False  # a line has said that what follows is a quotation, which ends with its paragraph
     for raw in prose.splitlines():
         line = re.sub(_LEADING, "", re.sub(_MARKUP, "", raw)).strip()
@@ -230,11 +232,15 @@ def _prose(prose: str) -> Members:
         if line and not raw.lstrip().startswith((">", "```", "~~~")):
             said = _line(line)
             approval = next((words for key, words in said if _may_approve(key, words)), None)
-            foreign = approval is not None and (quoted or is_quoted_before(line[: line.find(approval)]))
-            members.extend([(REST, line)] if foreign else said)
+            if approval is not None:
+                foreign = quoted or is_quoted_before(line[: line.find(approval)])
+                doubted = said[0][0] not in _SHARES and (is_undone(line) or not may_approve(before))
+                said = [(REST, line)] if foreign or doubted else said
+            members.extend(said)
             began = quoted
             if line.endswith((":", "：")) and is_quoted_before(line):
                 quoted, began = True, False
+        before = f"{before[-2 * _LOOK_BEHIND :]}{raw}\n"
     return members
 
 

@@ -19,6 +19,7 @@ Where are score, confidence, issues and feedback?
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from reactflow.errors import ModelBehaviorError
@@ -43,14 +44,22 @@ from reactflow.judging.reply import (
     stands_alone,
     take_apart,
 )
-from reactflow.judging.verdict_words import goes_on_with_but, has_reservations, read_word, refuses
+from reactflow.judging.verdict_words import (
+    begins_with_refusal,
+    has_reservations,
+    has_second_thoughts,
+    read_word,
+    refuses,
+)
 from reactflow.phrases import generic_feedback
 from reactflow.result import Issue, Judgement
 
 CRITICAL = 5
 """The severity that no approval survives."""
 
+_WORDS = frozenset((*FEEDBACKS, *REASONS))
 _CONTRADICTION = "The judge contradicted itself, so the rejection counts."
+_SECOND_THOUGHTS = "The words behind its approval may take it back."
 
 
 class Verdict(NamedTuple):
@@ -183,8 +192,8 @@ def _doubt(reply: Reply, found: Found) -> str | None:
         return "Its JSON object stands in the middle of a sentence, like a quotation."
     if not is_announced(reply.text, found):
         return "What comes before its JSON object does not say that it is the judge's own verdict."
-    if goes_on_with_but(reply.text[found.end :]):
-        return "Its JSON object approves, and the words behind it begin with a reservation."
+    if has_second_thoughts(reply.text[found.end :]):
+        return _SECOND_THOUGHTS
     return None
 
 
@@ -201,16 +210,26 @@ def _of_prose(reply: Reply, flags: dict[str, None]) -> bool | None:
     elif all(said) and has_reservations("\n".join(line for key, line in reply.lines if key == REST)):
         flags["The judge approved with reservations, so it was read as a rejection."] = None
         return False
+    elif all(said) and has_second_thoughts(_behind_verdict(reply.lines)):
+        flags[_SECOND_THOUGHTS] = None
+        return None
     return all(said)
+
+
+def _behind_verdict(lines: Members) -> str:
+    behind = takewhile(lambda line: line[0] == REST, reversed(lines))
+    return "\n".join(words for _, words in reversed(list(behind)))
 
 
 def _said(members: Members, flags: dict[str, None]) -> bool | None:
     """What one object says.  All its keys must agree; a rejection among them counts."""
     said: list[bool] = []
-    unread = False
+    unread = refused = False
     for key, value in members:
         if _speaks_against(key, value):
             said.append(False)
+        elif key in _WORDS and isinstance(value, str) and begins_with_refusal(value):
+            refused = True
         elif key in YES_NO or key in VERDICTS or (key in MAYBE and isinstance(value, str)):
             word, flag = _yes_or_no(value)
             if word is not None:
@@ -221,8 +240,9 @@ def _said(members: Members, flags: dict[str, None]) -> bool | None:
                 flags[flag] = None
     if not said or (unread and all(said)):
         return None
-    if any(said) and not all(said):
+    if any(said) and (refused or not all(said)):
         flags[_CONTRADICTION] = None
+        return False
     return all(said)
 
 

@@ -62,16 +62,26 @@ _CONDITION = (
     rf"(?i)\b(?:{_RESERVATION}|after|when|pending|subject|only|with|conditional)\b"
     "|但|不过|如果|若|前提|只要|除非|除了|假如|然而|待|需|修改"
 )
+_SUBJECT = r"(?:(?:the|this|your) )?(?:draft |answer |text |reply |it )?|(?:该|此|这个|这份)?(?:草稿|回答|答案|答复)?"
 _REFUSAL = (
-    r"(?i)\b(?:not (?:yet )?(?:be )?(?:approved?|accepted|acceptable|pass(?:ed)?)|disapproved?|unacceptable"
-    r"|(?:must|should|has to|is|was) (?:be )?reject(?:ed)?|required[ _]changes|does(?: not|n't) pass|needs? revision)\b"
-    r"|不通过|不通過|未通过|未通過|不予通过|不合格|驳回|駁回|拒绝通过"
+    r"\b(?:not (?:yet )?(?:be )?(?:approved?|accepted|acceptable|pass(?:ed)?)|disapproved?|unacceptable"
+    r"|(?:must|should|has to|is|was) (?:be )?(?:reject(?:ed)?|rewritten|redone)"
+    r"|required[ _]changes|does(?: not|n't) pass|needs? revision)\b"
+    r"|不通过|不通過|未通过|未通過|不予通过|不合格|驳回|駁回|拒绝通过|必须重写"
 )
-_HOWEVER = r"(?i)\W{0,8}(?:but|however|except|although|though|unless|provided|as long as|但|不过|然而|除非|前提)"
-_UNDONE = r"\s*(?:[!！]|~~(?!~)|//|<!--)"
+_HOWEVER = (
+    r"(?i)\W{0,8}(?:but|however|because|except|although|though|unless|provided|as long as|但|不过|然而|除非|前提)"
+)
+_SECOND_THOUGHT = (
+    r"(?i)\b(?:wait|actually|sorry|apolog\w+|scratch|ignore|disregard|overlooked|update|disagree|reject\w*|fail(?:s|ed)?"
+    r"|i meant|that said|(?:must|should) not|previous judge|what i['’]d)\b"
+    r"|\b(?:draft|answer|(?<!in )it|this|that) (?:is|was) (?:wrong|false)\b"
+    r"|抱歉|忽略|是错|有误|仅为|并非|不应|重新考虑"
+)
+_UNDONE = r"\s*(?:[!！]|~~(?!~)|//|[<‹]!--)"
 """Before a word: it is negated, struck out, or a comment."""
 _RETRACTION = (
-    r"(?i)\b(?:(?:take|took) (?:that|this|it) back|not my (?:verdict|decision|judge?ment)|no,? wait|correction"
+    r"\b(?:(?:take|took) (?:that|this|it) back|not my (?:verdict|decision|judge?ment)|no,? wait|correction"
     r"|that (?:is|was) wrong|would be wrong|disregard (?:that|this|it))\b|更正|收回|作废|撤回"
 )
 _POSITIVE_MARKS, _NEGATIVE_MARKS = "✅✔☑✓👍🎉", "❌✗✘❎🚫👎⛔"
@@ -93,7 +103,7 @@ def read_word(text: str, *, in_prose: bool = False) -> tuple[bool | None, str | 
     Returns:
         True, False, or None where it says neither; and a sentence for the flags where the reading was a decision.
     """
-    if re.match(_UNDONE, text):
+    if is_undone(text):
         return None, None
     word = " ".join(re.split(_WORD_BREAK, unicodedata.normalize("NFKC", text).casefold().strip(_EDGES))).strip(_EDGES)
     if in_prose and _behind(word, _ANSWERS, r"\W|$") is not None:
@@ -111,6 +121,11 @@ def read_word(text: str, *, in_prose: bool = False) -> tuple[bool | None, str | 
         if conditional:
             return False, f"The verdict {text.strip()[:80]!r} is conditional, so it was read as a rejection."
     return None, None
+
+
+def is_undone(text: str) -> bool:
+    """Whether *text* is struck out, negated or a comment."""
+    return re.match(_UNDONE, text) is not None
 
 
 def _behind(word: str, known: Iterable[str], after: str) -> str | None:
@@ -131,11 +146,17 @@ def has_reservations(text: str) -> bool:
     return re.search(_RESERVATIONS, text) is not None or refuses(text)
 
 
-def goes_on_with_but(text: str) -> bool:
-    """Whether *text*, right behind an approval, begins with a reservation."""
-    return re.match(_HOWEVER, text) is not None
+def has_second_thoughts(text: str) -> bool:
+    """Whether *text*, behind an approval, begins with a reservation or may take the approval back."""
+    return re.match(_HOWEVER, text) is not None or re.search(_SECOND_THOUGHT, text) is not None
+
+
+def begins_with_refusal(text: str) -> bool:
+    """Whether *text*, the reason of an approval, begins by refusing it: "Rejected: ...", "The draft does not pass." """
+    refusal = rf"(?i)(?:{_SUBJECT})(?:{_REFUSAL})\s*(?:[.,:;!，。：；！]|\Z)"
+    return read_word(text, in_prose=True)[0] is False or re.match(refusal, text) is not None
 
 
 def refuses(text: str) -> bool:
     """Whether *text* says in so many words that the draft may not pass, or takes back that it may."""
-    return any(re.search(pattern, text) for pattern in (_REFUSAL, _RETRACTION))
+    return re.search(rf"(?i){_REFUSAL}|{_RETRACTION}", text) is not None

@@ -1,5 +1,6 @@
 import json
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,11 @@ from reactflow.judging.verdict import Verdict, issues_text, read_verdict, read_v
 from reactflow.phrases import CHINESE, ENGLISH
 from reactflow.result import Issue, Judgement
 
+REPLIES = json.loads((Path(__file__).parent / "replies.json").read_text("utf-8"))
+"""Longer ones, as judges write them.  One that does not approve may reject or say nothing that can be read."""
+
 PASSES = [
+    *REPLIES["approve"],
     '{"passed": true}',
     '{"passed": true, "feedback": null}',
     '\ufeff{"passed": true}',
@@ -363,6 +368,11 @@ def test_what_is_not_a_plain_approval_is_a_rejection_with_words(text):
 
     assert judgement.passed is False
     assert judgement.feedback
+
+
+@pytest.mark.parametrize("text", REPLIES["do not approve"])
+def test_an_approval_that_is_quoted_taken_back_or_contradicted_does_not_pass(text):
+    assert read_verdict_fields(text).verdict is not True or read_verdict(text).passed is False
 
 
 @pytest.mark.parametrize("text", UNREADABLE)
