@@ -58,7 +58,7 @@ _VERDICT = (
     r"|so|thus|therefore|hence|accordingly|mine|here|(?<!the )(?:answer|response|reply|output)"
 )
 _ANNOUNCING = (
-    rf"(?i)\W*+(?:\b(?:{_VERDICT}|and|now|below|you|go|asked for|this|it|i|is|s|are|be|as|follows|my|our|the"
+    rf"(?i)\W*+(?:\b(?:{_VERDICT}|and|now|below|you|go|asked for|this|it|i|is|s|are|be|as|follows|my|our|the|judge['’]s"
     r"|own|final|overall|in|an?|requested|required|format|form|object|give|return|following"
     r"|(?:of|on|about|for) (?:the|this|your) (?:draft|answer|text|response|reply))\b\W*+)++"
 )
@@ -80,15 +80,15 @@ _UNSAID = (
     r"|\b(?:(?:will|do|can|did|should) ?n[o’']t|cannot)\b.*\b(?:say|answer|give|write|output|reply|return)\b"
     r"|不会(?:说|输出|给出|通过)|不应(?:说|输出|给出|通过)"
 )
+_TAG = r"<[|]?(/?)(\w[\w-]{0,40})[^<>\n]{0,200}>"
 _OWN_TAG = (
-    r"(?i)<\|?/?(?:json|(?:final_?)?(?:verdict|answer)|decision|judge?ment|evaluation|assessment|review|conclusion|result"
-    r"|outcome|final|output|response|reply|message|channel|assistant)\|?>\s*\Z"
+    r"(?i)json|(?:final_?)?(?:verdict|answer)|decision|judge?ment|evaluation|assessment|review|conclusion|result|outcome"
+    r"|final|output|response|reply|message|channel|assistant|br|hr|think|thinking"
 )
-_TAG = r"<[^<>\n]{1,40}>\s*\Z"
 _UNMADE = (  # struck out, a comment, an example, a fence
-    r"(?im)(?:(?<!~)~~|[<‹]!--|//|\be\.g\.|^[>\s]{0,8}-{2,}[^\n]{0,200}-{2,})[ \t]*\n?[ \t]*\Z"
+    r"(?im)(?:(?<!~)~~|[<‹]!--|//|\be\.g\.|^[>\s]{0,8}-{2,}[^\n]{0,200}-{2,}|^\$ [^\n]{0,200})[ \t]*\n?[ \t]*\Z"
 )
-_MARKUP = r"(?i)(?:[`~*_#>\s]|\bjson[c5]?\b)*\Z"
+_MARKUP = r"(?i)(?:[`~*_#>\s]|={3,}|\bjson[c5]?\b)*\Z"
 _SENTENCE_END = r"[.!?;]['\"”’)）]*(?:\s|\Z)|[。！？；]['\"”’)）]*|[\n}｝\]］]"
 
 
@@ -99,11 +99,11 @@ def may_approve(before: str) -> bool:
     tag must be one that holds verdicts, and nothing may strike it out.
     """
     before = before[-_REACH:]
-    if re.search(_UNMADE, before) or before.count('"""') % 2:
+    if re.search(_UNMADE, before) or before.count('"""') % 2 or before.rsplit("\n", 1)[-1].count('"') % 2:
         return False
-    if re.search(_TAG, before):
-        return re.search(_OWN_TAG, before) is not None
-    sentence = _last_sentence(before)
+    if any(not re.fullmatch(_OWN_TAG, name) for name in _open_tags(before)):
+        return False
+    sentence = _last_sentence(re.sub(rf"(?:{_TAG}\s*)+\Z", "", before))
     if not sentence:
         return not re.search(_UNSAID, _last_sentence(re.sub(r"[.!?。！？\s]+\Z", "", before)))
     if re.search(_CONDITION, sentence):
@@ -127,6 +127,17 @@ def is_quoted_before(before: str) -> bool:
     if lead and re.search(_OWN, tail) and not re.search(_QUOTED, tail) and not re.search(_AND_SAYS, lead):
         return False  # "The draft says all it should, so my verdict is:"
     return re.search(_QUOTED, sentence) is not None
+
+
+def _open_tags(text: str) -> list[str]:
+    """The names of the tags in *text* that are not closed there."""
+    names: list[str] = []
+    for closes, name in re.findall(_TAG, text):
+        if not closes:
+            names.append(name)
+        elif name in names:
+            names.remove(name)
+    return names
 
 
 def _last_sentence(before: str) -> str:

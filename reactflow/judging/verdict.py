@@ -7,10 +7,10 @@ Where is the verdict?
     but a verdict ("NOT APPROVED", "Verdict: approved", "通过").  What stands in think-tags is no verdict.
 
 When does it pass?
-    Only if that verdict is an approval without words behind it, and nothing else in the reply contradicts it.  Of two
-    verdicts that disagree the rejection counts, and a flag says so: calling it an error instead would let a draft out
-    wherever a failed judge is no obstacle.  A verdict that is missing, cut off, or neither yes nor no is an error; so
-    is a bare 1 or 0, which may be a score.
+    Only if that verdict is an approval by itself, what announces it is known as a judge's own words, and nothing else
+    in the reply contradicts it or may take it back.  Of two verdicts that disagree the rejection counts, and a flag
+    says so: calling it an error instead would let a draft out wherever a failed judge is no obstacle.  A verdict that
+    is missing, cut off, or neither yes nor no is an error; so is a bare 1 or 0, which may be a score.
 
 Where are score, confidence, issues and feedback?
     In the object that decided, never in a quoted one.  A judge that contradicted itself gave no score or confidence.

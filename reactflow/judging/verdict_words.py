@@ -70,13 +70,13 @@ _REFUSAL = (
     r"|不通过|不通過|未通过|未通過|不予通过|不合格|驳回|駁回|拒绝通过|必须重写"
 )
 _HOWEVER = (
-    r"(?i)\W{0,8}(?:but|however|because|except|although|though|unless|provided|as long as|但|不过|然而|除非|前提)"
+    r"(?i)\W{0,8}(?:but|however|because|which|except|although|though|unless|provided|as long as|但|不过|然而|除非|前提)"
 )
 _SECOND_THOUGHT = (
-    r"(?i)\b(?:wait|actually|sorry|apolog\w+|scratch|ignore|disregard|overlooked|update|disagree|reject\w*|fail(?:s|ed)?"
-    r"|i meant|that said|(?:must|should) not|previous judge|what i['’]d)\b"
+    r"(?i)\b(?:wait|actually|sorry|apolog\w+|scratch|ignore|disregard|overlooked|update|disagree|withdraw|reject\w*|fail(?:s|ed)?"
+    r"|i meant|that said|(?:must|should) not|previous judge|first impression|stand by|what i['’]d)\b"
     r"|\b(?:draft|answer|(?<!in )it|this|that) (?:is|was) (?:wrong|false)\b"
-    r"|抱歉|忽略|是错|有误|仅为|并非|不应|重新考虑"
+    r"|抱歉|忽略|是错|有误|仅为|并非|不应|不能通过|第一印象|重新考虑"
 )
 _UNDONE = r"\s*(?:[!！]|~~(?!~)|//|[<‹]!--)"
 """Before a word: it is negated, struck out, or a comment."""
@@ -87,6 +87,8 @@ _RETRACTION = (
 _POSITIVE_MARKS, _NEGATIVE_MARKS = "✅✔☑✓👍🎉", "❌✗✘❎🚫👎⛔"
 _EDGES = f" \t.!。！*_`~#>|\"'“”‘’「」『』【】[]()（）<>\ufe0f{_POSITIVE_MARKS}{_NEGATIVE_MARKS}"
 _WORD_BREAK = r"[\s_\-‐-―/|]+"
+_NEW_SENTENCE = r"[.!。！]\s?[^\W_]"
+_NEGATION = r"(?i)\b(?:not?|never|none|neither|cannot|fail\w*|reject\w*)\b|n['’]t\b|不|未|没|非|否|无"
 _PAUSE = r"\s?[.,:;，。：；(（]"
 
 
@@ -116,6 +118,8 @@ def read_word(text: str, *, in_prose: bool = False) -> tuple[bool | None, str | 
     if _behind(word, _FAILING, _PAUSE) is not None or _behind(word, _FAILING - _SHORT, pause) is not None:
         return False, None
     tail = _behind(word, _PASSING, r"(?!\w)|(?=[\u3400-\u9fff])")
+    if tail is not None and re.match(_NEW_SENTENCE, tail) and not has_doubts(tail):
+        return True, None
     if tail is not None and not _offers_choice(tail):
         conditional = re.match(_CONDITION, tail.lstrip(" ,.:;，。：；(（")) if in_prose else re.search(_CONDITION, tail)
         if conditional:
@@ -146,6 +150,11 @@ def has_reservations(text: str) -> bool:
     return re.search(_RESERVATIONS, text) is not None or refuses(text)
 
 
+def has_doubts(text: str) -> bool:
+    """Whether *text*, the reason that follows an approval, says anything but yes."""
+    return re.search(f"{_CONDITION}|{_NEGATION[4:]}", text) is not None or has_second_thoughts(text) or refuses(text)
+
+
 def has_second_thoughts(text: str) -> bool:
     """Whether *text*, behind an approval, begins with a reservation or may take the approval back."""
     return re.match(_HOWEVER, text) is not None or re.search(_SECOND_THOUGHT, text) is not None
@@ -153,7 +162,7 @@ def has_second_thoughts(text: str) -> bool:
 
 def begins_with_refusal(text: str) -> bool:
     """Whether *text*, the reason of an approval, begins by refusing it: "Rejected: ...", "The draft does not pass." """
-    refusal = rf"(?i)(?:{_SUBJECT})(?:{_REFUSAL})\s*(?:[.,:;!，。：；！]|\Z)"
+    refusal = rf"(?i)reject (?:this|the|it)\b|(?:{_SUBJECT})(?:{_REFUSAL})\s*(?:[.,:;!，。：；！]|\Z)"
     return read_word(text, in_prose=True)[0] is False or re.match(refusal, text) is not None
 
 
