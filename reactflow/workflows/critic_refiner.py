@@ -29,8 +29,8 @@ from reactflow.workflows.edits import (
 )
 from reactflow.workflows.loop_config import LoopConfig, LoopResult
 from reactflow.workflows.reply import Reply
-from reactflow.workflows.review import REVIEW_SCHEMA, fix_line, read_review, to_mend
-from reactflow.workflows.role import as_critic, as_role, evidence, is_model, role_failed
+from reactflow.workflows.review import REVIEW_SCHEMA, fix_line, read_review, to_mend, worst_first
+from reactflow.workflows.role import as_critic, as_role, evidence, role_failed
 from reactflow.workflows.wording import bulleted, fenced, new_mark, wording
 from reactflow.workflows.workflow import OnRevisionError, Workflow, of_a_model
 
@@ -44,10 +44,13 @@ class CriticRefiner(Workflow[LoopResult]):
     stand from the first round on: later critiques check the earlier issues and what changed, and an issue up to
     severity 2 that is new then does not keep the loop alive.
 
+    A critic that is asked with a prompt names issues, and their severity decides.  What judges drafts by itself (an
+    Evaluator) has the last word: a text that it rejects is never approved, and where all it names is below the
+    threshold all of it is mended.
+
     The text of the highest score comes back; a text without a score is below all that have one.  So that the revision
-    of the last iteration can be it, it is reviewed as well, by one critique more, where the critic gives scores; where
-    that one fails, other than by a limit, the revision counts like the text it was made of.  Where no text has a score
-    the latest comes back, reviewed or not.
+    of the last iteration can be it, it is reviewed as well, by one critique more, where the critic gives scores.  Where
+    no text has a score the latest comes back, reviewed or not.
 
     Args:
         generator: Who writes: an agent, a workflow, a ChatModel, or a function ``(prompt: str) -> str``.
@@ -132,10 +135,13 @@ class CriticRefiner(Workflow[LoopResult]):
         try:  # no iteration asks for this one, so its failure neither ends the run nor names its end
             judgement = await self._reviewed(trail)
         except WorkflowError as error:
-            if not is_model(self.critic.actor) and not of_a_model(error):
+            if error.__cause__ is not trail.run.model_error:
                 raise  # a mistake in the user's own function
             judgement = self._unjudged(trail, error)
-        return replace(judgement, passed=judgement.passed and judgement.status == "judged")
+        if judgement.status == "judged":
+            return judgement
+        trail.run.warn("The last revision could not be judged, so the best text that has a score is returned.")
+        return replace(judgement, passed=False)
 
     async def _reviewed(self, trail: Trail) -> Judgement:
         said, prompt, problem = critic_wording(trail.task), self._review(trail), ""
@@ -143,7 +149,8 @@ class CriticRefiner(Workflow[LoopResult]):
             asked = f"{prompt}\n\n{note.format(problem=problem)}" if note else prompt
             try:
                 reply = await self.critic.ask_in_form(trail.message(asked), trail, REVIEW_SCHEMA)
-                return self._judgement(trail, read_review(reply, question=trail.task))
+                review = read_review(reply, question=trail.task)
+                return self._judgement(trail, review, rejected=isinstance(reply.value, Judgement) and not review.passed)
             except ModelBehaviorError as error:
                 problem = str(error)
             except WorkflowError as error:
@@ -161,11 +168,8 @@ class CriticRefiner(Workflow[LoopResult]):
         return self.judge_final and any(each.reviewed and each.score is not None for each in trail.attempts)
 
     def _choose(self, trail: Trail) -> Attempt:
-        *before, last = trail.attempts
-        if len(before) < self.max_iterations or last.reviewed:
-            return best(trail.attempts)
-        review_failed = last.judgement is not None and best(before) is before[-1]
-        return last if review_failed or not self.judge_final else best(trail.attempts)
+        beyond = len(trail.attempts) > self.max_iterations
+        return trail.latest if beyond and not self.judge_final else best(trail.attempts)
 
     def _extras(self, trail: Trail, chosen: Attempt) -> dict[str, Any]:
         found = [issue for attempt in trail.attempts for issue in attempt.issues]
@@ -180,10 +184,12 @@ class CriticRefiner(Workflow[LoopResult]):
             "changed_outside": work.changed_outside,
         }
 
-    def _judgement(self, trail: Trail, review: Judgement) -> Judgement:
-        """Whether anything has to be mended; decided here, by severity, not by the critic."""
+    def _judgement(self, trail: Trail, review: Judgement, *, rejected: bool) -> Judgement:
+        """Whether anything has to be mended: by severity, and all of it where an evaluator *rejected* the text."""
         earlier = [issue for attempt in trail.attempts[:-1] for issue in attempt.issues]
         targets = to_mend(review.issues, earlier if len(trail.attempts) > 1 else None, self.config.severity_threshold)
+        if rejected and not targets:
+            targets = worst_first(review.issues)
         _work(trail).targets = targets
         for flag in review.flags:
             trail.run.warn(f"Critique {trail.iteration}: {flag}")

@@ -131,7 +131,12 @@ def to_mend(issues: Iterable[Issue], earlier: Sequence[Issue] | None, threshold:
         old = earlier is None or issue.severity > MINOR or any(_same(issue, other) for other in earlier)
         return issue.severity >= threshold and old
 
-    return tuple(sorted(filter(counts, issues), key=lambda issue: -issue.severity))
+    return worst_first(filter(counts, issues))
+
+
+def worst_first(issues: Iterable[Issue]) -> tuple[Issue, ...]:
+    """*issues* by severity, equal ones in the order they were named."""
+    return tuple(sorted(issues, key=lambda issue: -issue.severity))
 
 
 def _same(issue: Issue, other: Issue) -> bool:

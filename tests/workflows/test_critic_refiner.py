@@ -11,7 +11,7 @@ from reactflow.agent import SimpleReactAgent
 from reactflow.budget import Budget, Price
 from reactflow.errors import BudgetExceeded, ConfigurationError, ModelBehaviorError, ProviderError, WorkflowError
 from reactflow.events import DraftReady, IterationStarted, TextDelta
-from reactflow.judge import Draft
+from reactflow.judge import Draft, LLMJudge
 from reactflow.messages import SystemMessage, Usage, UserMessage
 from reactflow.result import Issue, Judgement, StopReason
 from reactflow.testing import ScriptedChatModel, calls, says
@@ -39,6 +39,7 @@ def edits(*pairs):
 
 NAME_PLAN = (4, "completeness", "your plan", "your Pro plan")
 CLEAN = review(score=95)
+TRIFLE_VERDICT = '{"passed": false, "issues": [{"description": "No comma.", "severity": 2}]}'
 MENDED = TEXT.replace("your plan", "your Pro plan")
 
 
@@ -114,15 +115,36 @@ async def test_where_the_critic_gives_scores_the_last_revision_gets_one_too(limi
     critic.assert_finished()
 
 
-async def test_a_last_review_that_cannot_be_had_costs_neither_the_revision_nor_the_stop_reason():
-    critic = ScriptedChatModel(review(NAME_PLAN))  # and no second reply
+@pytest.mark.parametrize("failure", [(), ("prose", "prose"), (ProviderError("down"),)])
+async def test_where_the_last_review_fails_the_text_that_has_a_score_is_returned(failure):
+    critic = ScriptedChatModel(review(NAME_PLAN, score=40), *failure)  # or has no reply left
+    writer = ScriptedChatModel(TEXT, edits(("your plan", "your Pro plan")))
 
-    result = await refining(ScriptedChatModel(TEXT, edits(("your plan", "your Pro plan"))), critic, limit=1).arun(
-        "task"
-    )
+    result = await refining(writer, critic, limit=1).arun("task")
 
-    assert (result.text, result.reviewed, result.stopped_reason) == (MENDED, False, "max_iterations")
-    assert any("Draft 2 could not be judged" in warning for warning in result.warnings)
+    assert (result.text, result.reviewed, result.approved) == (TEXT, True, False)
+    assert (result.overall_score, result.stopped_reason) == (40, "max_iterations")
+    assert [(each.draft, each.score) for each in result.attempts] == [(TEXT, 0.4), (MENDED, None)]
+    assert result.warnings[0].startswith("Draft 2 could not be judged: ")
+    assert result.warnings[1] == "The last revision could not be judged, so the best text that has a score is returned."
+
+
+async def test_a_judge_without_a_reply_left_for_the_last_review_is_no_error_either():
+    judge = LLMJudge(ScriptedChatModel('{"passed": false, "feedback": "Name the plan.", "score": 0.4}'))
+
+    result = await refining(ScriptedChatModel(TEXT, edits(("", "P.S. Pro plan"))), judge, limit=1).arun("task")
+
+    assert (result.text, result.overall_score, result.stopped_reason) == (TEXT, 40, "max_iterations")
+
+
+async def test_a_mistake_in_a_critic_that_is_a_function_is_an_error_in_the_last_review_too():
+    def critic(draft: Draft) -> Judgement:
+        return Judgement(False, "Name the plan.", 0.4) if draft.text == TEXT else Judgement(False, None + 1)
+
+    with pytest.raises(WorkflowError, match="critic failed in iteration 1: TypeError") as caught:
+        await refining(ScriptedChatModel(TEXT, edits(("", "P.S. Pro plan"))), critic, limit=1).arun("task")
+
+    assert caught.value.partial.text == TEXT
 
 
 async def test_a_revision_that_was_not_reviewed_does_not_make_up_for_one_that_scored_worse():
@@ -751,6 +773,74 @@ async def test_a_rejection_in_code_without_an_issue_is_one_all_the_same():
 
     assert result.text == TEXT + "\n\nP.S. We are here for you."
     assert result.severity_histogram[4] == 1
+
+
+def only_a_trifle(draft: Draft) -> Judgement:
+    return Judgement(False, "No.", issues=(Issue("The greeting is cold.", 2, "tone"), Issue("No comma.", 1)))
+
+
+@pytest.mark.parametrize(
+    ("critic", "threshold", "fixes"),
+    [
+        (only_a_trifle, 3, ["- [severity 2, tone] ", "- [severity 1] "]),
+        ([only_a_trifle, lambda draft: True], 3, ["- [severity 2, tone] ", "- [severity 1] "]),
+        ({"type": "object"}, 5, ["- [severity 4] "]),
+        (LLMJudge(ScriptedChatModel(*[TRIFLE_VERDICT] * 2)), 3, ["- [severity 2] "]),
+    ],
+)
+async def test_what_an_evaluator_rejects_for_trifles_is_mended_and_never_approved(critic, threshold, fixes):
+    writer = ScriptedChatModel(TEXT, edits(("", "P.S. Thank you.")), edits(("", "P.P.S. A quite different end.")))
+    config = LoopConfig(max_iterations=2, severity_threshold=threshold)
+
+    result = await refining(writer, critic, config=config).arun("Write.")
+
+    assert (result.approved, result.stopped_reason, result.iterations) == (False, "max_iterations", 2)
+    assert result.text.startswith(TEXT)
+    assert [attempt.verdict for attempt in result.attempts] == ["REQUIRED_CHANGES"] * 2 + [None]
+    for call in (2, 3):
+        assert all(fix in prompt(writer, call) for fix in fixes)
+
+
+async def test_a_trifle_that_is_new_in_every_round_is_no_approval_of_an_evaluator():
+    words = iter(["great", "thank", "Bye"])
+
+    def critic(draft: Draft) -> Judgement:
+        word = next(words)
+        return Judgement(False, issues=(Issue(f"{word} is weak.", 2, snippet=word, suggestion=word.upper()),))
+
+    writer = ScriptedChatModel(TEXT, *(edits((word, word.upper())) for word in ("great", "thank")))
+
+    result = await refining(writer, critic).arun("Write.")
+
+    assert (result.approved, result.stopped_reason) == (False, "max_iterations")
+    assert result.text == TEXT.replace("great", "GREAT").replace("thank", "THANK")
+
+
+async def test_where_an_evaluator_rejects_for_trifles_and_nothing_changes_there_is_no_progress():
+    result = await refining(ScriptedChatModel(TEXT, edits()), only_a_trifle).arun("Write.")
+
+    assert (result.approved, result.reviewed, result.stop_reason) == (False, True, StopReason.NO_PROGRESS)
+
+
+async def test_of_what_an_evaluator_rejects_only_the_issues_from_the_threshold_on_are_sent_where_there_are_some():
+    def critic(draft: Draft) -> Judgement:
+        return Judgement(False, issues=(Issue("No comma.", 1), Issue("The plan is not named.", 4)))
+
+    writer = ScriptedChatModel(TEXT, edits(("", "P.S. Pro plan")))
+
+    await refining(writer, critic, limit=1).arun("Write.")
+
+    assert "- [severity 4] " in prompt(writer, 2)
+    assert "No comma." not in prompt(writer, 2)
+
+
+async def test_an_evaluator_that_passes_a_text_with_trifles_approves_it():
+    def critic(draft: Draft) -> Judgement:
+        return Judgement(True, issues=(Issue("No comma.", 1),))
+
+    result = await refining(ScriptedChatModel(TEXT), critic).arun("Write.")
+
+    assert (result.approved, result.stop_reason) == (True, StopReason.BELOW_THRESHOLD)
 
 
 # ------------------------------------------------------------------------------------------- settings, function
