@@ -25,7 +25,7 @@ from reactflow.workflows.lesson_prompts import LESSON_FORM, actor_prompt, reflec
 from reactflow.workflows.lessons import Lesson
 from reactflow.workflows.reflexion_wording import reflexion_wording
 from reactflow.workflows.reply import Reply
-from reactflow.workflows.role import Role, as_role, hear, playing, role_failed
+from reactflow.workflows.role import Role, as_role, playing, role_failed
 from reactflow.workflows.structured import Form, ask_for
 from reactflow.workflows.workflow import OnJudgeError, OnRevisionError, Workflow, checked_iterations, of_a_model
 
@@ -146,12 +146,7 @@ class Reflexion(Workflow[ReflexionResult]):
         return await self.actor.ask(trail.message(prompt), trail, drafting=True)
 
     async def _judge(self, trail: Trail) -> Judgement:
-        try:
-            judgement = await hear(self.evaluator, trail, role="evaluator", what="Attempt")
-        except WorkflowError as error:
-            if not of_a_model(error):
-                raise
-            return self._unjudged(trail, error)
+        judgement = await self._heard(self.evaluator, trail, role="evaluator", what="Attempt")
         if judgement.status == "judged":
             await self._noting(trail, self._work(trail).episode.judged(judgement.passed))
         return judgement

@@ -24,11 +24,13 @@ from reactflow.errors import (
     WorkflowError,
 )
 from reactflow.frozen import FrozenDict
+from reactflow.judge import Evaluator
 from reactflow.model import ChatRequest
 from reactflow.progress import stalled
 from reactflow.result import Judgement, StopReason
 from reactflow.workflows.attempt import Attempt, Trail, WorkflowResult, best, failed_with
 from reactflow.workflows.reply import Reply
+from reactflow.workflows.role import hear
 
 ResultT = TypeVar("ResultT", bound=WorkflowResult)
 
@@ -106,12 +108,18 @@ class Workflow(Doors[ResultT]):
 
     def _ending(self, trail: Trail) -> StopReason | None:
         """Why the draft just judged ends the run, or None where it does not."""
-        judgement = trail.latest.judgement
-        if judgement is not None and judgement.passed:
-            return self._approval(trail) if judgement.status == "judged" else StopReason.JUDGE_ERROR
+        accepted = self._accepted(trail, trail.latest)
+        if accepted is not None:
+            return accepted
         if not self.stop_when_stalled or trail.number >= self.max_iterations + self.extra_drafts:
             return None
         return stalled([each.draft for each in trail.attempts], [each.complaint for each in trail.attempts])
+
+    def _accepted(self, trail: Trail, attempt: Attempt) -> StopReason | None:
+        """Why *attempt* may end the run: it passed, or goes out unjudged.  None where it was rejected."""
+        if attempt.judgement is None or not attempt.judgement.passed:
+            return None
+        return self._approval(trail) if attempt.reviewed else StopReason.JUDGE_ERROR
 
     def _approval(self, trail: Trail) -> StopReason:
         """The stop reason of a draft that passed."""
@@ -174,6 +182,15 @@ class Workflow(Doors[ResultT]):
             trail.run.warn(f"A revision was no whole answer ({reply.flaw}), so the best whole draft is returned.")
             return StopReason.REVISION_ERROR
         return reply
+
+    async def _heard(self, evaluator: Evaluator, trail: Trail, *, role: str, what: str) -> Judgement:
+        """What :func:`~reactflow.workflows.role.hear` hears, or what stands for it where its model fails."""
+        try:
+            return await hear(evaluator, trail, role=role, what=what)
+        except WorkflowError as error:
+            if not of_a_model(error):
+                raise
+            return self._unjudged(trail, error)
 
     def _unjudged(self, trail: Trail, error: Exception) -> Judgement:
         """What stands for the judgement where none could be had, by *on_judge_error*."""

@@ -560,6 +560,43 @@ async def test_a_judge_that_fails_later_on_leaves_that_draft_unjudged_and_the_ot
     assert result.warnings[0].startswith("Draft 2 could not be judged: The judge failed in iteration 2")
 
 
+async def test_a_judge_that_fails_on_the_first_of_n_drafts_can_still_judge_the_others():
+    judge = ScriptedChatModel(ProviderError("HTTP 500", status=500), '{"passed": true, "score": 0.1}')
+
+    result = await BestOfN(ScriptedChatModel("a", "b"), judge, 2).arun("task")
+
+    assert (result.text, result.approved, result.stop_reason) == ("b", True, StopReason.APPROVED)
+    assert [attempt.reviewed for attempt in result.attempts] == [False, True]
+
+
+async def test_a_rejected_draft_comes_before_those_that_the_judge_failed_on():
+    judge = ScriptedChatModel('{"passed": false, "score": 0.1, "feedback": "No."}', ProviderError("down"))
+
+    result = await BestOfN(ScriptedChatModel("a", "b"), judge, 2).arun("task")
+
+    assert (result.text, result.approved, result.reviewed) == ("a", False, True)
+    assert result.stop_reason is StopReason.MAX_ITERATIONS
+
+
+@pytest.mark.parametrize("failure", [ProviderError("down"), "prose"])
+async def test_where_the_judge_fails_on_all_of_n_drafts_the_latest_is_returned_unjudged(failure):
+    judge = ScriptedChatModel(*[failure] * 4)
+
+    result = await BestOfN(ScriptedChatModel("a", "b"), judge, 2).arun("task")
+
+    assert (result.text, result.approved, result.reviewed) == ("b", False, False)
+    assert (result.stop_reason, len(result.warnings)) == (StopReason.JUDGE_ERROR, 2)
+
+
+async def test_a_judge_that_fails_on_the_first_of_n_drafts_can_be_an_error_with_the_draft_in_it():
+    judge = ScriptedChatModel(ProviderError("down"))
+
+    with pytest.raises(WorkflowError, match="judge failed in iteration 1: ProviderError: down") as caught:
+        await BestOfN(ScriptedChatModel("a"), judge, 2, on_judge_error="raise").arun("task")
+
+    assert caught.value.partial.text == "a"
+
+
 async def test_what_is_odd_about_a_verdict_on_one_of_n_drafts_is_a_warning():
     judge = ScriptedChatModel('{"passed": false}')
 
@@ -601,6 +638,6 @@ async def test_a_judge_of_n_drafts_with_a_limit_of_its_own_is_named():
         return bool(await inner.arun("?"))
 
     with pytest.raises(WorkflowError, match="The judge failed in iteration 1: BudgetExceeded") as caught:
-        await BestOfN(ScriptedChatModel("a"), judge, 1).arun("task")
+        await BestOfN(ScriptedChatModel("a"), judge, 1, on_judge_error="raise").arun("task")
 
     assert caught.value.partial.text == "a"
