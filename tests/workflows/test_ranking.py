@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reactflow.budget import Budget
@@ -181,6 +181,9 @@ def rejecting(make):
     return pytest.param(made, id=f"{make.__name__}-reject")
 
 
+FAILS_ON_THE_SECOND = Case([(False, 50), FAILS, *[LAST] * 5])
+STALLS_AT_THE_SECOND = Case([(False, 40), (False, 90), *[LAST] * 5], ["alpha", "alpha", *NAMES[1:]])
+
 WORKFLOWS = [
     critic_refiner,
     critic_rewriter,
@@ -204,6 +207,8 @@ def rank_of(result):
 @pytest.mark.parametrize("make", WORKFLOWS)
 @settings(max_examples=25)
 @given(case=cases())
+@example(case=FAILS_ON_THE_SECOND)
+@example(case=STALLS_AT_THE_SECOND)
 def test_more_rounds_never_return_a_worse_ranked_answer(make, case):
     ranks = [rank_of(make(case, limit, None).run("Write.")) for limit in range(1, 5)]
 
