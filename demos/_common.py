@@ -82,9 +82,9 @@ def show(event: Event) -> None:
             print(f"\ndraft {event.draft}")
             line("text", event.text, at_most=4)
         case VerdictGiven():
-            verdict = "accepted" if event.passed else "rejected"
+            verdict = "not judged" if event.status != "judged" else "accepted" if event.passed else "rejected"
             score = "" if event.score is None else f", score {event.score:g}"
-            line("verdict", f"draft {event.draft} {verdict}{score}{'' if event.status == 'judged' else ', unjudged'}")
+            line("verdict", f"draft {event.draft} {verdict}{score}")
             if event.feedback:
                 line("feedback", event.feedback)
         case LessonLearned():

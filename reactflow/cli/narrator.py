@@ -137,7 +137,7 @@ class Narrator:
 
     def _outcome(self, event: VerdictGiven) -> tuple[str, str, str]:
         if event.status != "judged":
-            return "the judge failed", self.symbols.warning, "yellow"
+            return "not judged", self.symbols.warning, "yellow"
         if event.passed:
             return "approved", self.symbols.good, "bold green"
         return "rejected", self.symbols.bad, "bold red"

@@ -268,11 +268,12 @@ def test_a_draft_that_did_not_change_and_one_written_anew_are_told():
     assert "written anew" in written(view.console)
 
 
-def test_a_judge_that_failed_is_told_apart_from_one_that_passed():
+@pytest.mark.parametrize("passed", [True, False])
+def test_a_draft_that_nobody_judged_is_neither_approved_nor_rejected(passed):
     view = make_view(plain_console())
-    view.show(VerdictGiven(draft=1, passed=True, status="unjudged"))
+    view.show(VerdictGiven(draft=1, passed=passed, status="unjudged"))
 
-    assert written(view.console) == "▲ the judge failed\n"
+    assert written(view.console) == "▲ not judged\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -87,16 +87,19 @@ def test_what_goes_wrong_is_one_line_and_an_exit_status():
         watch(broken())
 
 
-def test_errors_warnings_and_verdicts_that_failed_are_shown(capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize("passed", [True, False])
+def test_a_draft_that_nobody_judged_is_neither_accepted_nor_rejected(capsys: pytest.CaptureFixture[str], passed: bool):
+    show(VerdictGiven(draft=1, passed=passed, status="unjudged"))
+
+    assert capsys.readouterr().out == "  verdict  draft 1 not judged\n"
+
+
+def test_errors_and_warnings_are_shown(capsys: pytest.CaptureFixture[str]):
     show(ToolFinished(call_id="1", name="weather", text="no such city", is_error=True, elapsed_s=0.1))
     show(WarningRaised(text="careful"))
-    show(VerdictGiven(draft=1, passed=True, status="unjudged"))
     show(TextDelta("hidden"))
 
-    assert (
-        capsys.readouterr().out
-        == "  error    no such city\n  warning  careful\n  verdict  draft 1 accepted, unjudged\n"
-    )
+    assert capsys.readouterr().out == "  error    no such city\n  warning  careful\n"
 
 
 def test_the_last_line_sums_up_the_run(capsys: pytest.CaptureFixture[str]):
