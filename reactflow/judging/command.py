@@ -22,6 +22,7 @@ from reactflow.errors import ConfigurationError
 from reactflow.frozen import EMPTY, FrozenDict
 from reactflow.judge import Draft
 from reactflow.judging.fences import code_of
+from reactflow.judging.runners import RUNNERS, is_missing, runner_of
 from reactflow.phrases import phrases, shorten
 from reactflow.result import Judgement
 
@@ -46,13 +47,6 @@ INHERITED = frozenset(
 )
 """Variables that a command gets from this process; the others may be secrets."""
 
-RUNNERS: Mapping[str, str] = FrozenDict(
-    pytest=r"\b[1-9]\d* passed\b",
-    unittest=r"(?m)^Ran ([1-9]\d*) tests?\b[^\0]*^OK\b(?! \((?:skipped|expected failures)=\1\))",  # not all skipped
-)
-"""What a test runner prints where tests ran and passed, as regular expressions."""
-
-_QUIETER = r"-q+|--quiet"
 _DRAIN_S = 0.5
 _ESCAPES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
 _CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f]"
@@ -79,12 +73,14 @@ class CommandEvaluator:
         files: Further files by name, such as the tests, put beside the draft's file.
         no_check_codes: Exit codes that mean that nothing was checked (pytest's 5).  They are a rejection with a flag.
         pass_pattern: A regular expression that the last part of the output must match somewhere for exit code 0 to
-            count.  None: that of :data:`RUNNERS` where the command runs one of them, less quiet than ``-qq``; else
-            nothing is asked.  ``""`` asks nothing at all.
+            count.  None: that of :data:`~reactflow.judging.runners.RUNNERS` where the command runs one of them, else
+            nothing is asked.  ``""`` asks nothing at all, which leaves the exit code; say so where a runner is told to
+            print neither a summary nor percentages (pytest's ``-qq -s``).
         max_output_chars: Of longer output only the end is fed back, > 0.
 
     Raises:
-        ConfigurationError: A setting makes no sense, or (in ``evaluate``) the program cannot be started.
+        ConfigurationError: A setting makes no sense, or (in ``evaluate``) the program cannot be started, or the test
+            runner is not installed.
     """
 
     command: Sequence[str]
@@ -107,13 +103,18 @@ class CommandEvaluator:
         object.__setattr__(self, "files", FrozenDict(self.files or {}))
         object.__setattr__(self, "no_check_codes", frozenset(self.no_check_codes))
         if self.pass_pattern is None:
-            object.__setattr__(self, "pass_pattern", _pattern_of(self.command))
+            object.__setattr__(self, "pass_pattern", RUNNERS.get(runner_of(self.command) or "", ""))
 
     async def evaluate(self, draft: Draft) -> Judgement:
         """Run the command on *draft*."""
         text = draft.text if self.code_language is None else code_of(draft.text, self.code_language)
         with self._folder(text) as folder:
             code, output = await self._run(folder, text.encode("utf-8", "replace") if self.input == "stdin" else None)
+        runner = runner_of(self.command)
+        if runner is not None and is_missing(runner, code, output):
+            raise ConfigurationError(
+                f"CommandEvaluator checks nothing by {self._shown()!r}: {output:.200}. Install {runner} where it runs."
+            )
         return self._judgement(draft.question, code, output)
 
     @contextlib.contextmanager
@@ -201,13 +202,6 @@ class CommandEvaluator:
 
     def _shown(self) -> str:
         return shorten(shlex.join(part.replace(FILE, self.filename) for part in self.command), 200)
-
-
-def _pattern_of(command: Sequence[str]) -> str:
-    """What the output must show of a test runner in *command*; nothing where it is told to be silent."""
-    parts = [PurePath(part).stem for part in command]
-    quiet = sum(part.count("q") for part in command if re.fullmatch(_QUIETER, part))
-    return next((RUNNERS[part] for part in parts if part in RUNNERS and (part, quiet > 1) != ("pytest", True)), "")
 
 
 class _Watch(asyncio.SubprocessProtocol):

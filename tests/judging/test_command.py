@@ -10,6 +10,7 @@ import pytest
 from reactflow.errors import ConfigurationError
 from reactflow.judge import Draft, Evaluator
 from reactflow.judging.evaluators import CommandEvaluator
+from reactflow.judging.runners import RUNNERS
 from reactflow.messages import UserMessage
 from reactflow.model import ChatRequest, Run
 from reactflow.result import Judgement
@@ -110,20 +111,94 @@ async def test_unit_tests_of_which_none_passed_are_no_pass(skip):
     assert (await CommandEvaluator(UNITTEST, files={"test_answer.py": tests}).evaluate(draft_of())).passed is False
 
 
+@pytest.mark.parametrize("quiet", ["-qq", "-q", "-v"])
+async def test_what_a_quiet_test_run_shows_of_its_tests_counts_too(quiet):
+    evaluator = CommandEvaluator([*PYTEST, quiet], filename="answer.py", files={"test_answer.py": TESTS})
+    skipped = "import pytest\n\n@pytest.mark.skip\ndef test_it():\n    pass\n"
+
+    quits = await evaluator.evaluate(draft_of("def f():\n    import os\n    os._exit(0)"))
+    fails = await evaluator.evaluate(draft_of("def f():\n    raise ValueError"))
+    passes = await evaluator.evaluate(draft_of("def f():\n    pass"))
+    none_ran = await CommandEvaluator([*PYTEST, quiet], files={"test_answer.py": skipped}).evaluate(draft_of())
+
+    assert (quits.passed, fails.passed, passes, none_ran.passed) == (False, False, Judgement(True), False)
+
+
 @pytest.mark.parametrize(
-    ("command", "asked"),
+    ("output", "shown"),
     [
-        (["pytest"], True),
-        (["uv", "run", "pytest", "-q", "tests"], True),
-        (["venv/bin/pytest"], True),
-        (["pytest", "-qq"], False),
-        (["pytest", "-q", "--quiet"], False),
-        (["python", "-m", "unittest", "-q"], True),
-        (["ruff", "check", "pytest_plugin.py"], False),
+        ("..s.  [100%]", True),
+        (".....  [ 50%]\nsssss  [100%]", True),
+        ("1.s  [3/3]", False),
+        ("..s  [3/3]", True),
+        ("..s  [2/3]", False),
+        ("sxX  [100%]", False),
+        (".....  [ 50%]\n....", False),
+        ("...", False),
+        ("12 passed in 0.1s", True),
+        ("0 passed", False),
+        ("." * 100_000, False),
+        (".  [ 1%]\n" * 20_000, False),
     ],
 )
-def test_a_test_runner_that_is_not_told_to_be_silent_must_say_that_tests_passed(command, asked):
-    assert bool(CommandEvaluator(command).pass_pattern) is asked
+def test_what_pytest_prints_says_whether_a_test_passed(output, shown):
+    assert bool(re.search(RUNNERS["pytest"], output)) is shown
+
+
+@pytest.mark.parametrize(
+    ("command", "runner"),
+    [
+        (["pytest"], "pytest"),
+        (["venv/bin/py.test"], "pytest"),
+        (["/usr/bin/pytest-3", "-qq"], "pytest"),
+        (["pytest.exe"], "pytest"),
+        (["pytest", "-m", "unittest"], "pytest"),
+        (["python3.11", "-X", "dev", "-I", "-m", "pytest", "-q"], "pytest"),
+        (["python", "-mpytest"], "pytest"),
+        (["python", "-Bm", "unittest", "-q"], "unittest"),
+        (["coverage", "run", "--source", "x", "-m", "pytest"], "pytest"),
+        (["uv", "run", "pytest", "-q", "tests"], "pytest"),
+        (["env", "A=1", "timeout", "9", "python", "-m", "pytest"], "pytest"),
+        (["sh", "-c", "pytest -qq"], "pytest"),
+        (["bash", "-lc", "cd x&&A=1 exec python -m unittest; echo 'a b'"], "unittest"),
+        (["sh", "-c", "if true\nthen pytest # all\nfi"], "pytest"),
+        (["sh", "-c", "echo pytest"], None),
+        (["sh", "-c", "echo 'pytest"], None),
+        (["sh", "-c", "x; ; (y)"], None),
+        (["sh", "-c"], None),
+        (["sh", "pytest"], None),
+        (["ruff", "check", "-c", "pytest.toml"], None),
+        (["ruff", "check", "pytest"], None),
+        (["python", "check.py", "-m", "pytest"], None),
+        (["python", "-m", "mypy", "pytest"], None),
+        (["python", "-m"], None),
+        (["python", "-i"], None),
+        (["uv", "run", "ruff", "check"], None),
+    ],
+)
+def test_a_test_runner_is_known_by_the_program_that_is_run(command, runner):
+    assert CommandEvaluator(command).pass_pattern == RUNNERS.get(runner, "")
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ([PYTHON, "-S", "-m", "pytest", "-q"], "No module named pytest. Install pytest where it runs."),
+        (["/bin/sh", "-c", "pytest -q"], "not found. Install pytest where it runs."),
+    ],
+)
+async def test_a_test_runner_that_is_not_installed_is_no_fault_of_the_draft(command, said):
+    with pytest.raises(ConfigurationError, match=re.escape(said)):
+        await CommandEvaluator(command, env={"PATH": "/nowhere"}).evaluate(draft_of())
+
+
+async def test_a_draft_that_needs_what_is_not_installed_is_rejected():
+    evaluator = CommandEvaluator(UNITTEST, filename="answer.py", files={"test_answer.py": TESTS})
+
+    judgement = await evaluator.evaluate(draft_of("import unittest.nothing"))
+
+    assert judgement.passed is False
+    assert "No module named 'unittest.nothing'" in judgement.feedback
 
 
 async def test_what_the_output_must_show_can_be_told():
