@@ -188,3 +188,13 @@ class WorkflowError(ReactflowError):
         super().__init__(message)
         self.role = role
         self.iteration = iteration
+
+
+def of_a_model(error: BaseException | None) -> bool:
+    """Whether a model or its provider failed, or a limit came, in whatever role of a workflow.
+
+    All else is a mistake in somebody's own function, which is never hidden.
+    """
+    if isinstance(error, WorkflowError):
+        return of_a_model(error.__cause__)
+    return isinstance(error, (BudgetExceeded, ModelBehaviorError, ProviderError))

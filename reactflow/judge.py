@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from reactflow.delegate import Delegate, ask_delegate
 from reactflow.errors import ConfigurationError, ModelBehaviorError
 from reactflow.frozen import EMPTY, FrozenDict
 from reactflow.judging.asking import ask_in_form
@@ -248,12 +249,13 @@ class LLMJudge:
         model = self.model
         if not isinstance(model, ChatModel):
             return await _ask_agent(model, request)
+        request = request.replace(stream=False)
         return await ask_in_form(
             model, VERDICT_SCHEMA, lambda schema: ask(model, request.replace(response_schema=schema), role="judge")
         )
 
     def _request(self, draft: Draft) -> ChatRequest:
-        """A request on the same run, without tools, history or a stream."""
+        """A request on the same run, without tools or history."""
         mark = os.urandom(8).hex()
         said = phrases(draft.question)
         parts = (
@@ -264,7 +266,7 @@ class LLMJudge:
         data = "\n\n".join(f"--- {name} {mark} ---\n{words}\n--- {said.end} {mark} ---" for name, words in parts)
         system = SystemMessage(self._instructions(draft.question, mark))
         aside = draft.request.aside(system, UserMessage(data))
-        return aside.replace(options=self.options, stream=False)
+        return aside.replace(options=self.options)
 
     def _instructions(self, question: str, mark: str) -> str:
         said = phrases(question)
@@ -302,12 +304,19 @@ def _checked_criteria(criteria: object) -> str | tuple[str, ...] | None:
 
 
 async def _ask_agent(agent: CanAnswer, request: ChatRequest) -> ChatResponse:
-    """Ask somebody who takes one message; what it uses counts as the judge's."""
+    """Ask somebody who takes one message; what it uses, does and warns of counts as the judge's."""
+    question = "\n\n".join(message.text for message in request.messages)
     before = acting_as.set("judge")
     try:
-        result = await agent.arun("\n\n".join(message.text for message in request.messages))
+        if isinstance(agent, Delegate):
+            context = {key: value for key, value in request.context.items() if key not in FLAGS}
+            result: Any = await ask_delegate(agent, UserMessage(question), request, role="judge", context=context)
+        else:
+            result = await agent.arun(question)
     finally:
         acting_as.reset(before)
+    for warning in getattr(result, "warnings", ()):
+        request.run.warn(f"judge: {warning}")
     if getattr(result, "reflections", ()) and not getattr(result, "approved", True):
         raise ModelBehaviorError("The judging agent's own reviewer did not approve its verdict.")
     ended = getattr(result, "stop_reason", None)

@@ -12,7 +12,7 @@ import pytest
 LAYERS = """
     frozen messages result errors events budget threads
     model
-    chain phrases words progress answer_stream background
+    chain phrases words progress answer_stream background delegate
     judge judging.* output_schema
     tooling.*
     toolbox

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_origin, get_type_hints
 
-from reactflow.errors import BudgetExceeded, ConfigurationError, ModelBehaviorError, ProviderError
+from reactflow.errors import BudgetExceeded, ConfigurationError, ReactflowError, of_a_model
 from reactflow.judge import CanAnswer, Draft, Evaluator, LLMJudge, check_judgement
 from reactflow.judging.command import CommandEvaluator
 from reactflow.judging.schema import SchemaEvaluator
@@ -163,6 +163,7 @@ class EvaluatorList:
         Raises:
             ModelBehaviorError: A model gave no verdict that can be read, and nobody rejected the draft.
             ProviderError: A model's service failed, and nobody rejected the draft.
+            WorkflowError: One of these happened in a workflow that judges, and nobody rejected the draft.
         """
         judgements: list[Judgement] = []
         failed: list[Exception] = []
@@ -172,9 +173,10 @@ class EvaluatorList:
                     continue
                 try:
                     judgements.append(check_judgement(await each.evaluate(draft), each, question=draft.question))
-                except (ModelBehaviorError, ProviderError, BudgetExceeded) as error:
-                    if isinstance(error, BudgetExceeded) and draft.request.run.meter.raised(error):
-                        raise  # the limit of this run, and not that of an agent that judges
+                except ReactflowError as error:
+                    own_limit = isinstance(error, BudgetExceeded) and draft.request.run.meter.raised(error)
+                    if own_limit or not of_a_model(error):  # a limit of this run, and not one of an agent that judges
+                        raise
                     failed.append(error)
             if failed or not all(judgement.passed for judgement in judgements):
                 break

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from reactflow.budget import Budget
-from reactflow.errors import ConfigurationError, ModelBehaviorError, WorkflowError
+from reactflow.errors import ConfigurationError, ModelBehaviorError, WorkflowError, of_a_model
 from reactflow.frozen import FrozenDict
 from reactflow.phrases import phrases
 from reactflow.result import Issue, Judgement, StopReason
@@ -32,7 +32,7 @@ from reactflow.workflows.reply import Reply
 from reactflow.workflows.review import REVIEW_SCHEMA, fix_line, read_review, to_mend, worst_first
 from reactflow.workflows.role import as_critic, as_role, evidence, role_failed
 from reactflow.workflows.wording import bulleted, fenced, new_mark, wording
-from reactflow.workflows.workflow import OnRevisionError, Workflow, of_a_model
+from reactflow.workflows.workflow import OnRevisionError, Workflow
 
 Mode: TypeAlias = Literal["edits", "rewrite"]
 

@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 
 from reactflow.budget import Budget
-from reactflow.errors import ConfigurationError, ModelBehaviorError, StoreError, WorkflowError
+from reactflow.errors import ConfigurationError, ModelBehaviorError, StoreError, WorkflowError, of_a_model
 from reactflow.events import LessonLearned
 from reactflow.judge import LLMJudge
 from reactflow.judging.evaluators import as_evaluator
@@ -27,7 +27,7 @@ from reactflow.workflows.reflexion_wording import reflexion_wording
 from reactflow.workflows.reply import Reply
 from reactflow.workflows.role import Role, as_role, playing, role_failed
 from reactflow.workflows.structured import Form, ask_for
-from reactflow.workflows.workflow import OnJudgeError, OnRevisionError, Workflow, checked_iterations, of_a_model
+from reactflow.workflows.workflow import OnJudgeError, OnRevisionError, Workflow, checked_iterations
 
 log = structlog.get_logger("reactflow")
 

@@ -12,7 +12,7 @@ from datetime import date
 from typing import Any
 
 from reactflow.budget import Budget
-from reactflow.errors import BudgetExceeded, ConfigurationError, WorkflowError
+from reactflow.errors import BudgetExceeded, ConfigurationError, WorkflowError, of_a_model
 from reactflow.progress import stalled
 from reactflow.result import Judgement, StopReason
 from reactflow.workflows.attempt import Attempt, Trail, WorkflowResult
@@ -25,7 +25,7 @@ from reactflow.workflows.searching import Found, as_searcher
 from reactflow.workflows.sources import Catalogue, Source, source_list
 from reactflow.workflows.structured import ask_for
 from reactflow.workflows.wording import fenced, new_mark, wording
-from reactflow.workflows.workflow import OnRevisionError, Workflow, checked_iterations, of_a_model
+from reactflow.workflows.workflow import OnRevisionError, Workflow, checked_iterations
 
 __all__ = ["DraftOutput", "FinalOutput", "ResearchReflexion", "ResearchResult", "Source"]
 

@@ -9,37 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from reactflow.doors import Doors, Settings
+from reactflow.delegate import Delegate, ask_delegate
+from reactflow.doors import Settings
 from reactflow.errors import BudgetExceeded, ConfigurationError, ModelBehaviorError, WorkflowError
-from reactflow.events import (
-    AnswerRevised,
-    DraftReady,
-    Emit,
-    Event,
-    IterationStarted,
-    ModelFailed,
-    ModelFinished,
-    ModelStarted,
-    ReasoningDelta,
-    RevisionStarted,
-    RunFinished,
-    RunStarted,
-    TextDelta,
-    TextWithdrawn,
-    VerdictGiven,
-)
+from reactflow.events import Emit, Event, TextDelta, TextWithdrawn
 from reactflow.judge import Draft, Evaluator, check_judgement, gather_evidence
 from reactflow.judging.asking import ask_in_form
 from reactflow.judging.evaluators import as_evaluator
 from reactflow.messages import SystemMessage, UserMessage
 from reactflow.model import ChatModel, acting_as, ask
-from reactflow.result import AgentResult, Judgement
+from reactflow.result import Judgement
 from reactflow.threads import cancels, run_in_thread
 from reactflow.workflows.attempt import Trail
 from reactflow.workflows.reply import Reply, as_text, read_reply
@@ -122,7 +106,7 @@ class Role:
         if drafting:
             request = request.replace(options=trail.request.options)
         if shown:
-            request = request.replace(emit=_Part(self.name, trail.number, trail.request.emit, trail.run.calls))
+            request = request.replace(emit=_as_draft(trail.number, request.emit))
         else:
             request = request.replace(stream=False)
         for _ in range(2):
@@ -132,7 +116,7 @@ class Role:
         raise ModelBehaviorError(f"Model {self.actor.name!r} twice gave no text. Use another model, or another prompt.")
 
     async def _ask_agent(self, message: UserMessage, trail: Trail, drafting: bool, shown: bool) -> Any:
-        if not isinstance(self.actor, Doors):
+        if not isinstance(self.actor, Delegate):
             return await self.actor.arun(message.text)
         request = trail.request
         settings: Settings = {"context": request.context}
@@ -140,10 +124,8 @@ class Role:
             settings["options"] = request.options
         if trail.run.max_rounds is not None:
             settings["max_rounds"] = trail.run.max_rounds
-        if not request.stream:
-            return await self.actor.arun(message, **settings)
-        heard = _Part(self.name, trail.number if shown else 0, request.emit, trail.run.calls)
-        return await _watched(self.actor, message, settings, heard)
+        draft = trail.number if shown else 0
+        return await ask_delegate(self.actor, message, request, role=self.name, draft=draft, **settings)
 
 
 @contextmanager
@@ -277,42 +259,12 @@ async def call(function: Callable[..., Any], *args: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
-async def _watched(agent: Doors[Any], message: UserMessage, settings: Settings, emit: Emit) -> AgentResult:
-    """Run *agent*, and pass its events on while it works."""
-    result: AgentResult | None = None
-    async with aclosing(agent.astream(message, **settings)) as events:
-        async for event in events:
-            if isinstance(event, RunFinished):
-                result = event.result
-            else:
-                emit(event)
-    assert result is not None  # the last event of every stream that did not fail
-    return result
+def _as_draft(number: int, emit: Emit) -> Emit:
+    """An *emit* that passes a model's text on as that of draft *number*, to be shown by the rules for drafts."""
 
+    def passed_on(event: Event) -> None:
+        if isinstance(event, (TextDelta, TextWithdrawn)):
+            event = replace(event, role="agent", round=number)
+        emit(event)
 
-_OWN_TURN = (RunStarted, RunFinished, IterationStarted, DraftReady, VerdictGiven, RevisionStarted, AnswerRevised)
-"""Events that say how far an agent's own turn has come; in the stream of the workflow they would mislead."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """An ``emit`` that says who speaks.
-
-    Text of a draft goes on as the workflow's own (role ``"agent"``, the draft's number as its round), so that it is
-    shown by the same rules as an agent's drafts; other roles' text keeps the role's name and is no part of the answer.
-    """
-
-    role: str
-    draft: int  # its number; 0 where what is said is no draft
-    emit: Emit
-    calls: Counter[str]  # of the run, by role; an agent counts its own from 1 again each time
-
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, _OWN_TURN):
-            return
-        if isinstance(event, (TextDelta, TextWithdrawn)) and event.role in ("agent", self.role):
-            event = replace(event, role="agent", round=self.draft) if self.draft else replace(event, role=self.role)
-        elif isinstance(event, (ModelStarted, ModelFinished, ModelFailed, ReasoningDelta)) and event.role == "agent":
-            self.calls[self.role] += isinstance(event, ModelStarted)
-            event = replace(event, role=self.role, round=self.calls[self.role])
-        self.emit(event)
+    return passed_on

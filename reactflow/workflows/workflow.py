@@ -18,10 +18,9 @@ from reactflow.doors import Doors
 from reactflow.errors import (
     BudgetExceeded,
     ConfigurationError,
-    ModelBehaviorError,
-    ProviderError,
     ReactflowError,
     WorkflowError,
+    of_a_model,
 )
 from reactflow.frozen import FrozenDict
 from reactflow.judge import Evaluator
@@ -233,13 +232,3 @@ def checked_iterations(value: Any, name: str = "max_iterations") -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ConfigurationError(f"{name}={value!r}: give a whole number from 1.")
     return value
-
-
-_OF_A_MODEL = (BudgetExceeded, ModelBehaviorError, ProviderError)
-
-
-def of_a_model(error: WorkflowError) -> bool:
-    """Whether a model or its provider failed, or a role's own limit came; a mistake in a user's own function is never
-    hidden, in a workflow that plays the role either."""
-    cause = error.__cause__
-    return of_a_model(cause) if isinstance(cause, WorkflowError) else isinstance(cause, _OF_A_MODEL)

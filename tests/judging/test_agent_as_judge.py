@@ -3,14 +3,24 @@
 import pytest
 
 from reactflow.agent import SimpleReactAgent
+from reactflow.chain import advisor
 from reactflow.errors import ConfigurationError
+from reactflow.events import (
+    ModelFinished,
+    ModelStarted,
+    RunStarted,
+    TextDelta,
+    ToolFinished,
+    VerdictGiven,
+    WarningRaised,
+)
 from reactflow.judge import LLMJudge
 from reactflow.judging.evaluators import as_evaluator
 from reactflow.messages import Usage
 from reactflow.reflection import ReflectionAgent
 from reactflow.result import StopReason
 from reactflow.testing import ScriptedChatModel, calls, says
-from reactflow.toolbox import tool
+from reactflow.toolbox import ToolContext, tool
 from reactflow.workflows.best_of_n import BestOfN
 from reactflow.workflows.drafter_critic import DrafterCritic
 from reactflow.workflows.reflexion import Reflexion
@@ -100,3 +110,86 @@ async def test_a_verdict_that_the_judges_own_reviewer_rejected_is_none():
     result = await ReflectionAgent(model=ScriptedChatModel("a"), evaluator=judge).arun("Write.")
 
     assert (result.stop_reason, result.approved) == (StopReason.JUDGE_ERROR, False)
+
+
+def streamed(workflow):
+    """What a listener hears of the judge, and the result."""
+    *events, last = workflow.stream("What does tea cost?")
+    return events, last.result
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda judge: ReflectionAgent(model=ScriptedChatModel("a", "b"), evaluator=judge),
+        lambda judge: BestOfN(ScriptedChatModel("a", "b"), judge, 2),
+    ],
+)
+def test_a_listener_hears_what_an_agent_that_judges_is_doing(make):
+    judge = judging(calls("price", item="tea"), REJECTS, PASSES)
+
+    events, result = streamed(make(judge))
+
+    for kind in (ModelStarted, ModelFinished):
+        heard = [event for event in events if isinstance(event, kind) and event.role == "judge"]
+        assert [event.round for event in heard] == [1, 2, 3]
+    assert [event.name for event in events if isinstance(event, ToolFinished)] == ["price"]
+    assert [type(event) for event in events].count(RunStarted) == 1
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == result.text == "b"
+    assert result.usage_by_role["judge"].model_calls == 3
+
+
+def test_a_judges_own_drafts_and_verdicts_are_not_those_of_the_answer():
+    judge = ReflectionAgent(model=ScriptedChatModel(REJECTS, PASSES), evaluator=lambda draft: "true" in draft.text)
+
+    events, result = streamed(ReflectionAgent(model=ScriptedChatModel("a"), evaluator=judge))
+
+    assert [(event.draft, event.passed) for event in events if isinstance(event, VerdictGiven)] == [(1, True)]
+    assert result.approved is True
+
+
+@advisor(order=0)
+async def late(request, call_next):
+    request.run.warn("It was late.")
+    return await call_next(request)
+
+
+def test_what_an_agent_that_judges_warns_of_is_a_warning_of_the_run_and_heard_once():
+    def workflow():
+        return BestOfN(ScriptedChatModel("a"), SimpleReactAgent(model=ScriptedChatModel(PASSES), advisors=[late]), 1)
+
+    events, result = streamed(workflow())
+
+    assert [event.text for event in events if isinstance(event, WarningRaised)] == ["judge: It was late."]
+    assert result.warnings == workflow().run("?").warnings == ("judge: It was late.",)
+
+
+async def test_an_agent_that_judges_knows_the_context_of_the_run_but_not_its_flags():
+    seen = []
+
+    @tool
+    def note(context: ToolContext) -> str:
+        """Note the context."""
+        seen.append(dict(context))
+        return "noted"
+
+    judge = SimpleReactAgent(model=ScriptedChatModel(calls("note"), PASSES), tools=[note])
+
+    await ReflectionAgent(model=ScriptedChatModel("a"), evaluator=judge).arun(
+        "?", context={"tenant": "acme", "reflection.required": True}
+    )
+
+    assert seen == [{"tenant": "acme"}]
+
+
+async def test_what_only_looks_like_an_agent_is_asked_by_its_one_door():
+    class Other:
+        async def arun(self, question):
+            return PASSES
+
+        def astream(self, question):
+            raise AssertionError("another kind of stream")
+
+    events = [event async for event in BestOfN(ScriptedChatModel("a"), Other(), 1).astream("?")]
+
+    assert events[-1].result.approved is True

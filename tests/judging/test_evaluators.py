@@ -8,7 +8,7 @@ import pytest
 
 from reactflow.agent import SimpleReactAgent
 from reactflow.budget import Budget
-from reactflow.errors import ConfigurationError, ProviderError
+from reactflow.errors import ConfigurationError, ProviderError, WorkflowError
 from reactflow.judge import Draft, Evaluator, LLMJudge
 from reactflow.judging.evaluators import EvaluatorList, FunctionEvaluator, SchemaEvaluator, as_evaluator
 from reactflow.messages import AssistantMessage, UserMessage
@@ -17,6 +17,7 @@ from reactflow.phrases import CHINESE, ENGLISH
 from reactflow.reflection import ReflectionAgent
 from reactflow.result import Issue, Judgement, StopReason
 from reactflow.testing import ScriptedChatModel
+from reactflow.workflows.best_of_n import BestOfN
 
 
 def draft_of(text="hello", question="Say hello."):
@@ -278,6 +279,31 @@ async def test_a_rejection_is_one_beside_an_evaluator_whose_model_failed(order):
     judgement = await judged([Gives(Judgement(False, "no"), uses_model=True), Fails()][::order])
 
     assert judgement == Judgement(False, "no", flags=("One of the evaluators failed: HTTP 500",))
+
+
+def a_workflow_whose_drafter(raises):
+    def drafter(prompt):
+        raise raises
+
+    return BestOfN(drafter, lambda draft: True, 1)
+
+
+async def test_a_rejection_stands_beside_a_judging_workflow_whose_model_failed():
+    workflow = a_workflow_whose_drafter(raises=ProviderError("HTTP 500"))
+
+    judgement = await judged([Gives(Judgement(False, "no"), uses_model=True), workflow])
+
+    assert (judgement.passed, judgement.feedback) == (False, "no")
+    assert judgement.flags[0].startswith("One of the evaluators failed: The drafter failed in iteration 1")
+    with pytest.raises(WorkflowError, match="HTTP 500"):
+        await judged([Gives(True), workflow])
+
+
+async def test_a_mistake_in_a_judging_workflow_is_not_hidden_by_a_rejection():
+    workflow = a_workflow_whose_drafter(raises=KeyError("price"))
+
+    with pytest.raises(WorkflowError, match="KeyError: 'price'"):
+        await judged([Gives(Judgement(False, "no"), uses_model=True), workflow])
 
 
 async def test_a_rejection_stands_beside_a_judging_agent_that_reached_its_own_limit():

@@ -11,15 +11,18 @@ from pydantic import BaseModel
 from reactflow.advisors.safe_guard import SafeGuardAdvisor
 from reactflow.agent import SimpleReactAgent
 from reactflow.budget import Budget
+from reactflow.chain import advisor
 from reactflow.errors import BudgetExceeded, ConfigurationError, ModelBehaviorError, ProviderError, WorkflowError
 from reactflow.events import (
     DraftReady,
+    ModelFinished,
     ModelStarted,
     RunFinished,
     RunStarted,
     TextDelta,
     ToolFinished,
     VerdictGiven,
+    WarningRaised,
 )
 from reactflow.judge import Draft, LLMJudge
 from reactflow.judging.schema import SchemaEvaluator
@@ -28,6 +31,7 @@ from reactflow.memory import WindowChatMemory
 from reactflow.messages import AssistantMessage, SystemMessage, ToolMessage, Usage, UserMessage
 from reactflow.model import ChatRequest, ChatResponse, Run
 from reactflow.openai_model import OpenAIChatModel
+from reactflow.reflection import ReflectionAgent
 from reactflow.result import AgentResult, Judgement, StopReason
 from reactflow.testing import ScriptedChatModel, calls, says
 from reactflow.toolbox import ToolContext, tool
@@ -492,6 +496,47 @@ async def test_an_inner_workflow_does_not_tell_of_its_own_drafts():
 
     assert [event.text for event in events if isinstance(event, DraftReady)] == ["b b"]
     assert len([event for event in events if isinstance(event, VerdictGiven)]) == 1
+
+
+async def test_the_calls_of_a_role_inside_a_role_are_counted_on_in_the_run():
+    rejects, passes = '{"passed": false, "feedback": "Name the price."}', '{"passed": true}'
+    judge = ScriptedChatModel(rejects, passes, rejects, passes)
+    drafter = ReflectionAgent(model=ScriptedChatModel("a", "b", "c", "d"), judge_model=judge)
+
+    workflow = DrafterCritic(drafter, ScriptedChatModel(REJECTS, APPROVES))
+    events = [event async for event in workflow.astream("task")]
+
+    for kind in (ModelStarted, ModelFinished):
+        asked = [(event.role, event.round) for event in events if isinstance(event, kind)]
+        assert [each for each in asked if each[0] == "judge"] == [
+            ("judge", 1),
+            ("judge", 2),
+            ("judge", 3),
+            ("judge", 4),
+        ]
+        assert [each for each in asked if each[0] == "drafter"] == [("drafter", number) for number in range(1, 5)]
+
+
+async def test_a_role_of_an_inner_workflow_is_not_taken_for_the_outer_one_of_the_same_name():
+    def inner():
+        return DrafterCritic(ScriptedChatModel("a", "b b"), ScriptedChatModel(REJECTS, APPROVES))
+
+    events = [event async for event in DrafterCritic(inner(), ScriptedChatModel(APPROVES)).astream("task")]
+
+    asked = [(event.role, event.round) for event in events if isinstance(event, ModelStarted)]
+    assert asked == [("drafter", 1), ("critic", 1), ("drafter", 2), ("critic", 2), ("critic", 3)]
+
+
+async def test_what_a_role_warned_of_is_heard_once():
+    @advisor(order=0)
+    async def late(request, call_next):
+        request.run.warn("It was late.")
+        return await call_next(request)
+
+    workflow = DrafterCritic(agent("draft", advisors=[late]), ScriptedChatModel(APPROVES))
+    events = [event async for event in workflow.astream("task")]
+
+    assert [event.text for event in events if isinstance(event, WarningRaised)] == ["drafter: It was late."]
 
 
 async def test_ending_a_stream_early_ends_the_role_that_is_at_work():
