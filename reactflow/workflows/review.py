@@ -9,6 +9,7 @@ from reactflow.errors import ModelBehaviorError
 from reactflow.frozen import FrozenDict
 from reactflow.judging.grades import read_issues, read_share, worst
 from reactflow.judging.reply import ISSUES, SCORES, check_length, is_announced, repeats_data, stands_alone, take_apart
+from reactflow.judging.verdict import read_verdict_fields
 from reactflow.progress import SIMILAR, similarity
 from reactflow.result import Issue, Judgement
 from reactflow.workflows.critic_wording import CriticWording
@@ -55,8 +56,8 @@ def read_review(reply: Reply, *, question: str = "") -> Judgement:
         question: The task; decides the language of what an issue without words gets.
 
     Raises:
-        ModelBehaviorError: No list of issues can be read, one of them is only true or false, or the reply was cut off
-            or is too long.
+        ModelBehaviorError: No list of issues can be read, one of them is only true or false, it is empty beside a
+            rejection, or the reply was cut off or is too long.
     """
     if isinstance(reply.value, Judgement):
         return _of_evaluator(reply.value)
@@ -73,6 +74,8 @@ def read_review(reply: Reply, *, question: str = "") -> Judgement:
     issues, flags = _issues([value for members in own for key, value in members if key in ISSUES], question)
     if not issues and not any(is_announced(said.text, found) for found, _ in alone):
         raise ModelBehaviorError("What comes before its JSON object does not say that it is the critic's own.")
+    if not issues and read_verdict_fields(reply.text, question=question).verdict is False:
+        raise ModelBehaviorError('It rejects the text, but its list of "issues" is empty.')
     scored = [
         dict(members) for members in own if any(key in ISSUES and isinstance(each, list) for key, each in members)
     ]

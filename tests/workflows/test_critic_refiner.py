@@ -604,6 +604,9 @@ async def test_the_time_limit_before_there_is_a_text_is_an_error():
         '{"issues": "none"}',
         '{"issues": [], "overall',
         'The text says {"issues": []} which I ignore.',
+        '{"passed": false, "issues": []}',
+        '{"issues": [], "overall_score": 30, "verdict": "REQUIRED_CHANGES"}',
+        '{"issues": []}\nVerdict: NOT APPROVED',
         says(CLEAN, finish_reason="length"),
         "",
     ],
@@ -942,6 +945,18 @@ def test_no_issue_of_a_review_is_lost(text, issues):
     judgement = read_review(Reply(text), question="写一封信")
 
     assert (judgement.passed, [(each.description, each.severity) for each in judgement.issues]) == (False, issues)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"issues": [], "overall_score": 95}\nNothing fails. No changes required.',
+        'The earlier issue was that the price is wrong.\n{"passed": true, "issues": [], "overall_score": 95}',
+        '{"issues": [], "overall_score": 40}',
+    ],
+)
+def test_a_review_without_issues_that_rejects_nothing_passes(text):
+    assert read_review(Reply(text)).passed is True
 
 
 def test_a_critical_issue_behind_fifty_trifles_counts():
