@@ -29,7 +29,7 @@ from reactflow.workflows.edits import (
 )
 from reactflow.workflows.loop_config import LoopConfig, LoopResult
 from reactflow.workflows.reply import Reply
-from reactflow.workflows.review import REVIEW_SCHEMA, fix_line, read_review, to_mend, worst_first
+from reactflow.workflows.review import REVIEW_SCHEMA, all_against, fix_line, read_review, to_mend
 from reactflow.workflows.role import as_critic, as_role, evidence, role_failed
 from reactflow.workflows.wording import bulleted, fenced, new_mark, wording
 from reactflow.workflows.workflow import OnRevisionError, Workflow
@@ -189,7 +189,7 @@ class CriticRefiner(Workflow[LoopResult]):
         earlier = [issue for attempt in trail.attempts[:-1] for issue in attempt.issues]
         targets = to_mend(review.issues, earlier if len(trail.attempts) > 1 else None, self.config.severity_threshold)
         if rejected and not targets:
-            targets = worst_first(review.issues)
+            targets = all_against(review)
         _work(trail).targets = targets
         for flag in review.flags:
             trail.run.warn(f"Critique {trail.iteration}: {flag}")

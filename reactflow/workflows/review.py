@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from reactflow.errors import ModelBehaviorError
@@ -116,8 +117,7 @@ def _of_evaluator(judgement: Judgement) -> Judgement:
         raise ModelBehaviorError("The evaluator could not judge the text.")
     if judgement.passed or judgement.issues:
         return judgement
-    named = Issue(judgement.feedback or "It was rejected without a reason.", severity=_UNNAMED_SEVERITY)
-    return Judgement(False, judgement.feedback, judgement.score, judgement.confidence, (named,))
+    return replace(judgement, issues=(_unnamed(judgement.feedback),))
 
 
 def to_mend(issues: Iterable[Issue], earlier: Sequence[Issue] | None, threshold: int) -> tuple[Issue, ...]:
@@ -134,12 +134,22 @@ def to_mend(issues: Iterable[Issue], earlier: Sequence[Issue] | None, threshold:
         old = earlier is None or issue.severity > MINOR or any(_same(issue, other) for other in earlier)
         return issue.severity >= threshold and old
 
-    return worst_first(filter(counts, issues))
+    return _worst_first(filter(counts, issues))
 
 
-def worst_first(issues: Iterable[Issue]) -> tuple[Issue, ...]:
-    """*issues* by severity, equal ones in the order they were named."""
+def all_against(judgement: Judgement) -> tuple[Issue, ...]:
+    """All that an evaluator says against a text, the worst first: its issues, and its feedback where none says it."""
+    said = judgement.feedback
+    rest = [_unnamed(said)] if said and not any(said in issue.description for issue in judgement.issues) else []
+    return _worst_first((*rest, *judgement.issues))
+
+
+def _worst_first(issues: Iterable[Issue]) -> tuple[Issue, ...]:
     return tuple(sorted(issues, key=lambda issue: -issue.severity))
+
+
+def _unnamed(feedback: str | None) -> Issue:
+    return Issue(feedback or "It was rejected without a reason.", severity=_UNNAMED_SEVERITY)
 
 
 def _same(issue: Issue, other: Issue) -> bool:

@@ -779,14 +779,15 @@ async def test_a_rejection_in_code_without_an_issue_is_one_all_the_same():
 
 
 def only_a_trifle(draft: Draft) -> Judgement:
-    return Judgement(False, "No.", issues=(Issue("The greeting is cold.", 2, "tone"), Issue("No comma.", 1)))
+    trifles = (Issue("The greeting is cold.", 2, "tone"), Issue("No comma.", 1))
+    return Judgement(False, "Name the plan.", issues=trifles)
 
 
 @pytest.mark.parametrize(
     ("critic", "threshold", "fixes"),
     [
-        (only_a_trifle, 3, ["- [severity 2, tone] ", "- [severity 1] "]),
-        ([only_a_trifle, lambda draft: True], 3, ["- [severity 2, tone] ", "- [severity 1] "]),
+        (only_a_trifle, 3, ["-> Name the plan.", "- [severity 2, tone] ", "- [severity 1] "]),
+        ([only_a_trifle, lambda draft: True], 3, ["-> Name the plan.", "- [severity 2, tone] ", "- [severity 1] "]),
         ({"type": "object"}, 5, ["- [severity 4] "]),
         (LLMJudge(ScriptedChatModel(*[TRIFLE_VERDICT] * 2)), 3, ["- [severity 2] "]),
     ],
@@ -817,6 +818,15 @@ async def test_a_trifle_that_is_new_in_every_round_is_no_approval_of_an_evaluato
 
     assert (result.approved, result.stopped_reason) == (False, "max_iterations")
     assert result.text == TEXT.replace("great", "GREAT").replace("thank", "THANK")
+
+
+async def test_what_an_evaluator_found_odd_is_a_warning_where_it_names_no_issue_too():
+    def critic(draft: Draft) -> Judgement:
+        return Judgement(False, "Too short.", flags=("No check ran.",))
+
+    result = await refining(ScriptedChatModel(TEXT, edits()), critic).arun("Write.")
+
+    assert result.warnings == ("Critique 1: No check ran.",)
 
 
 async def test_where_an_evaluator_rejects_for_trifles_and_nothing_changes_there_is_no_progress():
