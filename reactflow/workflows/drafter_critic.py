@@ -253,8 +253,6 @@ class DrafterCritic(Workflow[WorkflowResult]):
 def _fields(reply: Reply, task: str) -> Verdict:
     """What a critique says; an evaluator's judgement is read as it is."""
     said = reply.value
-    if isinstance(said, Judgement) and said.status == "unjudged":
-        return Verdict(flags=("The evaluator could not judge the draft.",))
     if isinstance(said, Judgement):
         return Verdict(said.passed, said.confidence, said.score, said.feedback, said.issues, said.flags)
     return read_verdict_fields(reply.text, question=task)

@@ -113,8 +113,6 @@ def _score(value: Any) -> tuple[float | None, str | None]:
 
 
 def _of_evaluator(judgement: Judgement) -> Judgement:
-    if judgement.status == "unjudged":
-        raise ModelBehaviorError("The evaluator could not judge the text.")
     if judgement.passed or judgement.issues:
         return judgement
     return replace(judgement, issues=(_unnamed(judgement.feedback),))

@@ -80,9 +80,15 @@ class Role:
             prompt: All it is to know, the form of the reply in words too.
             trail: The run so far.
             schema: The JSON Schema that the reply of a ChatModel should satisfy.
+
+        Raises:
+            WorkflowError: As :meth:`ask`; also where an evaluator could not judge.
         """
         if not is_model(self.actor):
-            return await self.ask(prompt, trail)
+            reply = await self.ask(prompt, trail)
+            with playing(self.name, trail):
+                _check_judged(reply.value)
+            return reply
         return await ask_in_form(self.actor, schema, lambda schema: self.ask(prompt, trail, schema=schema))
 
     async def _ask(
@@ -224,6 +230,13 @@ def is_model(actor: Any) -> bool:
 def is_evaluator(actor: Any) -> bool:
     """Whether *actor* judges drafts by itself, without a prompt."""
     return not is_agent(actor) and not is_model(actor) and callable(getattr(actor, "evaluate", None))
+
+
+def _check_judged(value: object) -> None:
+    """Make sure that what a role gave is no judgement that says nothing; why it does not goes into the error."""
+    if isinstance(value, Judgement) and value.status == "unjudged":
+        why = " ".join((*value.flags, *([value.feedback] if value.feedback else ())))
+        raise ModelBehaviorError(f"The evaluator could not judge the text. {why}".rstrip())
 
 
 async def evaluate(evaluator: Evaluator, trail: Trail) -> Judgement:
