@@ -9,7 +9,6 @@ a right answer or in an error that says what happened.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import math
 import os
 import time
@@ -19,7 +18,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
 from typing import Any, Final, TypeVar, get_args
-from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 import aiohttp
@@ -30,18 +28,26 @@ from reactflow.errors import ConfigurationError, ProviderError
 from reactflow.frozen import FrozenDict
 from reactflow.messages import AssistantMessage
 from reactflow.model import ChatRequest, ChatResponse
+from reactflow.wire.address import checked_key, checked_url, endpoint_of
 from reactflow.wire.encode import in_pieces
-from reactflow.wire.failure import LONGEST_RETRY_AFTER_S, Refusal, backoff, explain, message_of, wanted_wait
+from reactflow.wire.failure import (
+    LONGEST_RETRY_AFTER_S,
+    Refusal,
+    backoff,
+    explain,
+    explain_redirect,
+    message_of,
+    wanted_wait,
+)
 from reactflow.wire.loops import PerLoop
 from reactflow.wire.receive import Reception
-from reactflow.wire.redirect import MAX_REDIRECTS, redirected
+from reactflow.wire.redirect import MAX_REDIRECTS, redirected, unfollowed
 from reactflow.wire.reply import BadReply, Heard, decode, settle
 from reactflow.wire.request import RequestWriter, ResponseFormat
 from reactflow.wire.tool_text import ToolMode, read_text, uses_envelope
 
 T = TypeVar("T")
 
-ENDPOINT: Final = "/chat/completions"
 LARGE_BODY_BYTES: Final = 1 << 20
 MAX_ERROR_BYTES: Final = 1 << 16
 """How much of the body of a refusal is read."""
@@ -103,7 +109,8 @@ class OpenAIChatModel:
     """A model behind an OpenAI-compatible server: OpenAI, vLLM, llama.cpp, Ollama, DashScope, DeepSeek, gateways.
 
     One object serves any number of event loops, threads and forked processes, at the same time or one after the
-    other.  It alone repeats failed requests; what cannot succeed is not repeated.
+    other.  It alone repeats failed requests; what cannot succeed is not repeated.  A redirect is followed by 307 and
+    308 only, and only to the same server or its https.
 
     Args:
         model: The model's name at the server.
@@ -153,8 +160,8 @@ class OpenAIChatModel:
         _check_number("stream_read_timeout", stream_read_timeout, stream_read_timeout > 0)
         _check_number("retries", retries, retries >= 0)
         self._model = model.strip()
-        self._base_url = _checked_url(base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1")
-        self._api_key = _checked_key(api_key, self._base_url)
+        self._base_url = checked_url(base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1")
+        self._api_key = checked_key(api_key, self._base_url)
         self._timeout, self._stream_read_timeout, self._retries = timeout, stream_read_timeout, retries
         self._headers = dict(headers or {})
         self._writer = RequestWriter(
@@ -250,34 +257,32 @@ class OpenAIChatModel:
             ProviderError: The server refused.
         """
         line = await self._line()
-        headers = line.headers
+        headers = await self._headers_for(body, line.headers)
+        response = await _post(line.http, line.url, headers, body)
+        for _ in range(MAX_REDIRECTS):
+            target = redirected(response.status_code, str(response.url), response.headers.get("location"))
+            if target is None:
+                break
+            await response.aclose()
+            response = await _post(line.http, target, headers, body)
+        if response.is_error or response.has_redirect_location:
+            raise self._refused(await _short_enough(response))
+        return response
+
+    async def _headers_for(self, body: bytes, headers: httpx2.Headers) -> httpx2.Headers:
         if callable(self._api_key) or len(body) > LARGE_BODY_BYTES:
             headers = headers.copy()
         if callable(self._api_key):
             headers["Authorization"] = f"Bearer {await self._api_key()}"
         if len(body) > LARGE_BODY_BYTES:
             headers["Content-Length"] = str(len(body))
-        # reading is timed by what is read, and not here
-        timeout = {"connect": CONNECT_S, "read": None, "write": None, "pool": None}
-        url: httpx2.URL | str = line.url
-        for left in reversed(range(MAX_REDIRECTS + 1)):
-            content = in_pieces(body) if len(body) > LARGE_BODY_BYTES else body
-            request = httpx2.Request("POST", url, headers=headers, content=content, extensions={"timeout": timeout})
-            response = await line.http.send(request, stream=True, follow_redirects=False)
-            target = redirected(response.status_code, str(request.url), response.headers.get("location"))
-            if target is None or not left:
-                break
-            url = target
-            await response.aclose()
-        if response.is_error or response.has_redirect_location:
-            raise self._refused(await _short_enough(response))
-        return response
+        return headers
 
     async def _line(self) -> _Line:
         held = await _connections.get()
         line = held.lines.get(self)
         if line is None:
-            line = held.lines[self] = _Line(held.http, httpx2.URL(_endpoint(self._base_url)), self._headers_of(held))
+            line = held.lines[self] = _Line(held.http, httpx2.URL(endpoint_of(self._base_url)), self._headers_of(held))
         return line
 
     def _headers_of(self, held: _Connections) -> httpx2.Headers:
@@ -300,10 +305,10 @@ class OpenAIChatModel:
         said: Any = response.text
         with suppress(ValueError):
             said = decode(response.content)
-        if response.has_redirect_location:
-            said = f"it redirects to {response.headers['location']}, where a key does not follow; name it as base_url"
         error = said["error"] if isinstance(said, dict) and said.get("error") else said
         status = response.status_code
+        if response.has_redirect_location:
+            error = unfollowed(status, str(response.url), response.headers["location"], self._base_url)
         kind = openai.InternalServerError if status >= 500 else _STATUS_ERRORS.get(status, openai.APIStatusError)
         refused = self._explain(response, error, response.text)
         refused.__cause__ = kind(f"Error code: {status} - {message_of(error)}", response=response, body=error)
@@ -340,11 +345,12 @@ class OpenAIChatModel:
             body=body,
             should_retry={"true": True, "false": False}.get(response.headers.get("x-should-retry", "")),
         )
-        return explain(refusal, model=self._model, base_url=self._base_url, hide=self._without_key)
+        say = explain_redirect if response.has_redirect_location else explain
+        return say(refusal, model=self._model, base_url=self._base_url, hide=self._without_key)
 
     def _connection_error(self, error: Exception) -> openai.APIConnectionError:
         """The openai error that the client would have raised, had it been the one that noticed."""
-        request = httpx2.Request("POST", _endpoint(self._base_url))
+        request = httpx2.Request("POST", endpoint_of(self._base_url))
         if _is_timeout(error):
             wrapped: openai.APIConnectionError = openai.APITimeoutError(request)
         else:
@@ -355,6 +361,16 @@ class OpenAIChatModel:
     def _without_key(self, text: str) -> str:
         """Some servers repeat the key in their error."""
         return text.replace(self._api_key, "***") if isinstance(self._api_key, str) else text
+
+
+async def _post(
+    http: httpx2.AsyncClient, url: httpx2.URL | str, headers: httpx2.Headers, body: bytes
+) -> httpx2.Response:
+    """Send *body*; what comes back is still to be read, and timed by who reads it."""
+    timeout = {"connect": CONNECT_S, "read": None, "write": None, "pool": None}
+    content = in_pieces(body) if len(body) > LARGE_BODY_BYTES else body
+    request = httpx2.Request("POST", url, headers=headers, content=content, extensions={"timeout": timeout})
+    return await http.send(request, stream=True, follow_redirects=False)
 
 
 async def _short_enough(response: httpx2.Response) -> httpx2.Response:
@@ -401,42 +417,3 @@ def _check_number(name: str, value: float, good: bool) -> None:
     if not good or not math.isfinite(value):
         bound = ">= 0" if name == "retries" else "> 0"
         raise ConfigurationError(f"OpenAIChatModel({name}={value!r}): give a finite number {bound}.")
-
-
-def _checked_url(url: str) -> str:
-    url = url.strip().rstrip("/")
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigurationError(f"The base URL {url!r} must begin with http:// or https:// and name a host.")
-    if parts.path.endswith(ENDPOINT):
-        raise ConfigurationError(f"The base URL {url!r} must end before {ENDPOINT}, as a rule in /v1.")
-    return url
-
-
-def _endpoint(base_url: str) -> str:
-    """Where requests go; a query that some gateways want stays behind the path."""
-    parts = urlsplit(base_url)
-    return parts._replace(path=parts.path + ENDPOINT).geturl()
-
-
-def _checked_key(key: str | Callable[[], Awaitable[str]] | None, base_url: str) -> str | Callable[[], Awaitable[str]]:
-    if callable(key):
-        return key
-    key = (key or os.environ.get("OPENAI_API_KEY") or "").strip()
-    if not key and _is_this_machine(urlsplit(base_url).hostname or ""):
-        return "none"
-    if not key:
-        raise ConfigurationError(
-            f"There is no API key for {base_url}. Set OPENAI_API_KEY or pass api_key='...'; "
-            "for a server that wants none pass any word."
-        )
-    if not key.isascii() or not key.isprintable():
-        raise ConfigurationError("The API key has characters that no HTTP header can carry; copy it again.")
-    return key
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")

@@ -119,6 +119,16 @@ def explain(refusal: Refusal, *, model: str, base_url: str, hide: Callable[[str]
     )
 
 
+def explain_redirect(refusal: Refusal, *, model: str, base_url: str, hide: Callable[[str], str] = str) -> ProviderError:
+    """Make an error of a redirect that was not followed; the refusal's ``error`` says why, and what to do."""
+    return ProviderError(
+        f"The request to model {model!r} at {base_url} failed with status {refusal.status}: {hide(refusal.error)}",
+        status=refusal.status,
+        request_id=refusal.request_id,
+        body=hide(refusal.body or ""),
+    )
+
+
 def message_of(error: Any) -> str:
     """The sentence in a server's error, at most 500 characters, or an empty text."""
     if isinstance(error, str):

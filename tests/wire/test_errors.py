@@ -8,10 +8,9 @@ import time
 import openai
 import pytest
 
-from reactflow.agent import SimpleReactAgent
 from reactflow.budget import Budget, Meter
 from reactflow.errors import ConfigurationError, ProviderError
-from reactflow.loopback import LoopbackServer, Reply, reply_error, reply_text
+from reactflow.loopback import Reply, reply_error, reply_text
 from reactflow.messages import UserMessage
 from reactflow.model import ChatRequest, Run
 from reactflow.openai_model import MAX_ERROR_BYTES, OpenAIChatModel
@@ -238,8 +237,8 @@ async def test_a_connection_cut_before_any_reply_is_no_time_out(serve):
     [
         (b"nonsense\r\n\r\n", "hung up"),
         (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", "hung up in the middle"),
-        (b"HTTP/1.1 302 Found\r\nLocation: http://[/\r\nContent-Length: 0\r\n\r\n", r"it redirects to http://\[/,"),
-        (b"HTTP/1.1 307 Found\r\nLocation: http://[/\r\nContent-Length: 0\r\n\r\n", r"it redirects to http://\[/,"),
+        (b"HTTP/1.1 302 Found\r\nLocation: http://[/\r\nContent-Length: 0\r\n\r\n", "address that cannot be read"),
+        (b"HTTP/1.1 307 Found\r\nLocation: http://[/\r\nContent-Length: 0\r\n\r\n", "address that cannot be read"),
         (b"HTTP/1.1 304 Not Modified\r\n\r\n", "is empty"),
     ],
 )
@@ -356,36 +355,3 @@ def test_key_and_url_come_from_the_environment(monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "https://x.test/v1/")
 
     assert repr(OpenAIChatModel(" m ")) == "OpenAIChatModel('m', base_url='https://x.test/v1')"
-
-
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_neither_key_nor_conversation_follows_a_redirect_to_another_server(status):
-    with LoopbackServer(respond=lambda _: reply_text("stolen")) as other:
-        moved = Reply(status=status, headers={"location": f"{other.base_url}/chat/completions"})
-        with LoopbackServer(respond=lambda _: moved) as server:
-            model = OpenAIChatModel("m", base_url=server.base_url, api_key="k", headers={"api-key": "secret"})
-            with pytest.raises(ProviderError, match=r"it redirects to .*name it as base_url") as caught:
-                SimpleReactAgent(model=model).call("Q")
-
-    assert (other.requests, len(server.requests), caught.value.status) == ([], 1, status)
-
-
-@pytest.mark.parametrize("status", [307, 308])
-@pytest.mark.parametrize("size", [10, 2_000_000])
-def test_a_redirect_on_the_same_server_gets_the_same_request_again(status, size):
-    def respond(request):
-        if len(server.requests) == 2:
-            return reply_text(f"{len(request.body['messages'][-1]['content'])} characters")
-        return Reply(status=status, headers={"location": "/v1/chat/completions"})
-
-    with LoopbackServer(respond=respond) as server:
-        agent = SimpleReactAgent(model=OpenAIChatModel("m", base_url=server.base_url, api_key="k"))
-        assert agent.call("x" * size) == f"{size} characters"
-
-
-def test_redirects_in_a_circle_are_an_error():
-    with LoopbackServer(respond=lambda _: Reply(status=307, headers={"location": "/v1/chat/completions"})) as server:
-        with pytest.raises(ProviderError, match="it redirects to"):
-            SimpleReactAgent(model=OpenAIChatModel("m", base_url=server.base_url, api_key="k")).call("Q")
-
-        assert len(server.requests) == 4
