@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+import tracemalloc
 
 import pytest
 
@@ -352,3 +353,54 @@ async def test_a_reply_without_an_end_in_size_is_an_error(serve, monkeypatch):
     for _ in range(2):
         with pytest.raises(ProviderError, match="longer than 10000 bytes"):
             await stream(server, retries=0)
+
+
+async def taken(chunks, *, stream=False):
+    """What is made of *chunks*, for a request of a whole reply or of a stream, in at most ten seconds."""
+    run = Run(question=UserMessage("?"))
+    request = ChatRequest(messages=(run.question,), run=run, stream=stream)
+    reception = Reception(request, timeout=10, pause=10, until=asyncio.get_running_loop().time() + 10)
+    return settle(await reception.read(chunks), offered=(), used=())
+
+
+@pytest.mark.parametrize("blank", [b" ", b"\n", b"\r\n", b"\t", b"\xef\xbb\xbf"])
+async def test_a_long_run_of_blanks_before_a_reply_is_not_kept(blank):
+    async def chunks():
+        for _ in range(128):
+            yield blank * ((1 << 16) // len(blank))
+        yield json.dumps(completion({"content": "FINAL"})).encode()
+
+    tracemalloc.start()
+    try:
+        assert (await taken(chunks())).text == "FINAL"
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("size", [1, 5])
+async def test_blanks_before_a_stream_are_skipped(size):
+    text = b"\xef\xbb\xbf \r\n\n\t data: " + json.dumps(chunk({"content": "FINAL"}, finish_reason="stop")).encode()
+
+    async def chunks():
+        for at in range(0, len(text), size):
+            yield text[at : at + size]
+
+    assert (await taken(chunks())).text == "FINAL"
+
+
+async def test_a_stream_that_nobody_asked_for_must_be_there_as_soon_as_a_whole_reply(monkeypatch):
+    loop = asyncio.get_running_loop()
+    later = [0.0]
+    monkeypatch.setattr(loop, "time", lambda now=loop.time: now() + later[0])
+
+    async def chunks():
+        for _ in range(5):
+            yield b"data: " + json.dumps(chunk({"content": "x"})).encode() + b"\n\n"
+            later[0] += 4  # nobody waits for it
+            await asyncio.sleep(0)
+        yield b"data: [DONE]\n\n"
+
+    with pytest.raises(TimeoutError, match="nothing more came"):
+        await taken(chunks())
+    assert (await taken(chunks(), stream=True)).text == "xxxxx"
