@@ -82,9 +82,7 @@ def leaving_word(folder: str | None) -> Iterator[None]:
     except ReactflowError as error:
         if folder is not None:
             with suppress(OSError):  # it is raised all the same
-                (Path(folder) / f"part-{uuid4().hex}").write_text(
-                    f"{type(error).__name__}: {error}", "utf-8", "replace"
-                )
+                (Path(folder) / f"part-{uuid4().hex}").write_text(readable(f"{type(error).__name__}: {error}"), "utf-8")
         raise
 
 

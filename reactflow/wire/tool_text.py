@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
-from reactflow.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from reactflow.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage, readable
 from reactflow.model import ToolSpec
 from reactflow.wire.calls import RawCall, is_object_text, settle_arguments, settle_name
 from reactflow.wire.reply import Heard, decode
@@ -97,7 +97,7 @@ def read_envelope(text: str, offered: Collection[str]) -> tuple[list[RawCall], s
 
 def _decoded(text: str) -> Any:
     try:
-        return decode(text.encode("utf-8", "replace"))
+        return decode(readable(text).encode())
     except ValueError:
         return None
 

@@ -12,7 +12,7 @@ import pytest
 from reactflow import ConfigurationError
 from reactflow.batch.job import JobStopped
 from reactflow.budget import Price
-from reactflow.engines.shared import LogPlace, OwnFile, Purse, SharedSpending, last_word
+from reactflow.engines.shared import LogPlace, OwnFile, Purse, SharedSpending, last_word, leaving_word
 from reactflow.engines.worker import Work
 from reactflow.errors import StoreError, WorkflowError
 from reactflow.frozen import FrozenDict
@@ -164,6 +164,14 @@ async def test_the_rows_under_way_are_answered_before_the_job_is_stopped(tmp_pat
     assert (done, (await slow).response) == (["slow"], "slow")
     worker.close()
     others.close()
+
+
+def test_last_words_show_half_a_surrogate_pair_as_every_text_does(tmp_path):
+    assert last_word(tmp_path / "none") is None
+    with pytest.raises(StoreError), leaving_word(str(tmp_path)):
+        raise StoreError("行 \ud83d\ude00 \ud83d")
+
+    assert last_word(tmp_path) == "StoreError: 行 😀 \ufffd"
 
 
 def test_a_purse_needs_prices_and_dollars(tmp_path):

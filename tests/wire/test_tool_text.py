@@ -82,6 +82,12 @@ def test_a_reply_that_is_nothing_but_a_call_is_one(text, calls):
     assert plain(read_bare(text, OFFERED)) == calls
 
 
+def test_half_a_surrogate_pair_in_a_call_is_what_it_is_in_an_answer():
+    text = '{"name": "add", "arguments": {"a": "\ud83d\ude00 \ud83d"}}'
+
+    assert plain(read_bare(text, OFFERED)) == [("add", {"a": "😀 \ufffd"})]
+
+
 @pytest.mark.parametrize(
     "text",
     [
