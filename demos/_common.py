@@ -118,7 +118,7 @@ def wrapped(text: str, width: int) -> list[str]:
 def finish(result: reactflow.AgentResult) -> None:
     """Print the answer and one line on how it came about."""
     print(f"\n{'-' * WIDTH}\n{result.text}\n{'-' * WIDTH}")
-    drafts = getattr(result, "attempts", result.reflections)
+    drafts = result.attempts if isinstance(result, reactflow.WorkflowResult) else result.reflections
     steps = f"{count(result.rounds, 'round')}, {count(max(0, len(drafts) - 1), 'revision')}"
     tokens = ", ".join(f"{role} {told(usage)}" for role, usage in result.usage_by_role.items())
     print(f"{result.stop_reason}: {steps}; tokens: {tokens}; {result.elapsed_s:.2f} s")

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from reactflow import AgentResult, ConfigurationError, OpenAIChatModel, StopReason
+from reactflow import AgentResult, Attempt, ConfigurationError, OpenAIChatModel, StopReason, WorkflowResult
 from reactflow.demos._common import choose_model, finish, line, show, told, watch, wrapped
 from reactflow.demos.weather_report import main
 from reactflow.events import RunFinished, TextDelta, ToolFinished, VerdictGiven, WarningRaised
@@ -118,6 +118,14 @@ def test_the_last_line_sums_up_the_run(capsys: pytest.CaptureFixture[str]):
         "judge_error: 1 round, 0 revisions; tokens: agent 1 in + 2 out, judge 0 in + 0 out (+ 1 call unknown); 1.23 s"
     )
     assert told(Usage(3, 4)) == "3 in + 4 out"
+
+
+def test_the_revisions_of_a_workflow_are_counted_by_its_attempts(capsys: pytest.CaptureFixture[str]):
+    attempts = tuple(Attempt(draft=draft) for draft in ("One", "Two", "Answer"))
+
+    finish(WorkflowResult(text="Answer", stop_reason=StopReason.APPROVED, rounds=3, attempts=attempts))
+
+    assert capsys.readouterr().out.splitlines()[-1].startswith("approved: 3 rounds, 2 revisions; ")
 
 
 def test_lines_are_wrapped_by_columns_and_chinese_takes_two():
