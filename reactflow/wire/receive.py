@@ -140,6 +140,8 @@ class Reception:
                     self._merger.ended = True
                 else:
                     self._merger.add(event)
+        for event in self._reader.rest():
+            self._merger.add(event)
         heard = self._merger.heard()
         if not self._merger.ended:
             raise BadReply("The stream ended in the middle of the reply")

@@ -21,6 +21,7 @@ from reactflow.wire.reply import (
 from reactflow.wire.text import PairJoiner, ThinkSplitter
 
 _GROWING: Final = frozenset({"text", "summary", "data", "thinking"})
+_WORDS: Final = ("content", "refusal", *REASONING)
 DONE: Final = object()
 """What :class:`EventReader` gives for ``data: [DONE]``."""
 
@@ -57,6 +58,23 @@ class EventReader:
         """
         yield from self._line(self._rest.rstrip(b"\r\n"))
         yield from self._line(b"")
+
+    def rest(self) -> Iterator[Any]:
+        """The reply is over: give each half of a character that still waits for the other one, as an event with U+FFFD.
+
+        Of words only: in the arguments of a call nothing can end so and be JSON.
+        """
+        for place in self._joiner.held:
+            match place:
+                case ("choices", int(index), "delta" | "message", str(name)) | (
+                    "choices",
+                    int(index),
+                    "delta" | "message",
+                    "content" as name,
+                    int(),
+                    "text",
+                ) if name in _WORDS:
+                    yield {"choices": [{"index": index, "delta": {name: "\ufffd"}}]}
 
     def _line(self, line: bytes) -> Iterator[Any]:
         if not line:

@@ -26,7 +26,7 @@ def clean_value(value: Any) -> Any:
 class PairJoiner:
     """Joins surrogate pairs that are cut in two between the values of a series: the same place, the next value.
 
-    Other halves become U+FFFD; one at the very end of the series is left out.
+    Other halves become U+FFFD; those that still wait when the series is over are in :attr:`held`.
     """
 
     def __init__(self) -> None:

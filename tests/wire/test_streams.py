@@ -177,7 +177,7 @@ async def test_a_surrogate_pair_that_is_cut_between_two_events_is_one_character(
         emit=told.append,
     )
 
-    shown = "sun 😀 and \ufffd half, \ufffd"
+    shown = "sun 😀 and \ufffd half, \ufffd\ufffd"
     assert {"content": reply.text, **reply.message.extra}[field].replace("!", "") == shown
     assert "".join(event.text for event in told).replace("!", "") == shown
 
@@ -187,6 +187,37 @@ async def test_a_surrogate_pair_that_is_cut_in_the_arguments_of_a_call_is_one_ch
     second = [piece('\ude00"}'), piece('\udf1e"}', index=1)]
 
     assert await calls_of(*first, *second) == [("add", '{"a": "😀"}'), ("add", '{"a": "🌞"}')]
+
+
+def message_of(content):
+    return {"choices": [{"index": 0, "message": {"content": content}, "finish_reason": "stop"}]}
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        chunk({"content": "half \ud83d"}, finish_reason="stop"),
+        chunk({"content": "half \ud83d"}),
+        chunk({"content": [{"type": "text", "text": "half \ud83d"}]}),
+        chunk({"refusal": "half \ud83d"}),
+        message_of("half \ud83d"),
+        message_of([{"type": "text", "text": "half \ud83d"}]),
+    ],
+)
+async def test_half_a_character_at_the_end_is_shown_as_one_in_a_whole_reply_is(event):
+    assert (await receive(event)).text == "half \ufffd"
+
+
+async def test_half_a_character_at_the_end_of_a_call_or_of_another_choice_adds_nothing():
+    other = chunk({"content": "OTHER \ud83d"})
+    other["choices"][0]["index"] = 1
+
+    reply = await receive(
+        chunk({"content": "FINAL"}), other, piece('{"a": "\ud83d', name="add", id="c1", index=None), END
+    )
+
+    assert reply.text == "FINAL"
+    assert [(call.name, call.arguments) for call in reply.message.tool_calls] == [("add", '{"a": "')]
 
 
 async def test_a_streamed_refusal_is_the_text():
