@@ -58,6 +58,7 @@ _ANYWHERE = ("think", "thinking", "thought")
 
 _QUOTES = frozenset("`'\"“‘「")
 _SENTENCE_ENDS = frozenset(".!?…)”。！？）")
+_GOING_ON = frozenset(".,;:!?)，。、；：！？）")
 
 
 class ThinkSplitter:
@@ -65,8 +66,9 @@ class ThinkSplitter:
 
     A tag behind a quote or a backtick is a tag that the answer talks about and stays.  A closing tag that was never
     opened ends thinking whose opening the server's template has swallowed, where it begins or ends a line, or stands
-    close behind a sentence; between spaces it is a word of the answer.  A tag in mid-line that is never closed is text
-    too.  Blank text is no text, and so is what is blank between thinking and the first word.
+    close behind a sentence or a word; between spaces it is a word of the answer, and so it is where the sentence goes
+    on behind it.  A tag in mid-line that is never closed is text too.  Blank text is no text, and so is what is blank
+    between thinking and the first word.
     """
 
     def __init__(self) -> None:
@@ -121,14 +123,14 @@ class ThinkSplitter:
         before, self._held = self._held[: tag.start()], self._held[tag.end() :]
         line = (self._line + before).rpartition("\n")[2]
         midline = bool(line.strip())
-        if tag[1] and midline and not self._held and not self._over:
+        if tag[1] and midline and self._held in ("", " ") and not self._over:
             self._say(before, found)
-            self._held = tag[0]  # what follows decides
+            self._held = tag[0] + self._held  # what follows decides
             return False
         if not tag[1]:
             self._say(before, found)
             self._inside, self._thinking, self._midline = f"</{tag[2]}>", [], midline
-        elif midline and not _ends_thinking(line[-1], self._held[:1]):
+        elif midline and not _ends_thinking(line[-1], self._held[:2]):
             self._say(before + tag[0], found)
         else:
             self._say(before, found)
@@ -187,6 +189,9 @@ class ThinkSplitter:
 
 
 def _ends_thinking(before: str, after: str) -> bool:
-    """Whether a closing tag in mid-line that nothing opened ends thinking, by the characters around it."""
-    close = before in _SENTENCE_ENDS or (before.isascii() and before.isalnum())
-    return close or (after in "\r\n" and bool(after)) or (before.isspace() and after.isascii() and after.isalnum())
+    """Whether a closing tag in mid-line that nothing opened ends thinking, by the character before and two behind."""
+    if before in _SENTENCE_ENDS or after.startswith(("\r", "\n")):
+        return True
+    if before.isascii() and before.isalnum():
+        return after[:1] not in _GOING_ON and not (after.startswith(" ") and after[1:].islower())
+    return before.isspace() and after[:1].isascii() and after[:1].isalnum()
