@@ -5,6 +5,7 @@ import json
 import pytest
 
 from reactflow.errors import ModelBehaviorError, ProviderError
+from reactflow.judging.asking import MOST_HELD, note_refusal, takes_schemas
 from reactflow.judging.evaluators import as_evaluator
 from reactflow.loopback import LoopbackServer, reply_error, reply_text
 from reactflow.messages import AssistantMessage
@@ -73,6 +74,50 @@ async def test_a_refusal_is_known_by_what_it_names_too(status):
     assert (result.approved, len(server.requests)) == (True, 2)
 
 
+def saying(status, said):
+    """Answers requests for a schema with an error, and others with an approval."""
+    return lambda request: reply_error(status, said) if "response_format" in request.body else reply_text(PASSES)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (404, "No endpoints found that can handle the requested parameters."),
+        (404, "JSON mode is not available here."),
+        (400, "Extra inputs are not permitted"),
+        (400, "Invalid schema: it is too large"),
+        (422, "no such field"),
+    ],
+)
+async def test_a_refusal_may_say_little(status, said):
+    with LoopbackServer(respond=saying(status, said)) as server:
+        model = OpenAIChatModel("m", base_url=server.base_url)
+        result = await ReflectionAgent(model=drafting("a"), judge_model=model).arun("Write.")
+
+    assert (result.approved, len(server.requests), takes_schemas(model)) == (True, 2, False)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (404, "The model `m` does not exist or you do not have access to it."),
+        (404, "No endpoints found for m."),
+        (404, ""),
+        (400, "The model `m` does not exist."),
+        (400, "Unknown model: m"),
+        (400, "model 'm' not found"),
+        (400, "This model's maximum context length is 8192 tokens (9000 in the messages, 60 in the response_format)."),
+        (422, f"{'x' * 300} Please reduce the length of the messages."),
+    ],
+)
+async def test_what_is_no_fault_of_the_schema_is_not_asked_twice_and_not_remembered(status, said):
+    with LoopbackServer(respond=saying(status, said)) as server:
+        model = OpenAIChatModel("m", base_url=server.base_url)
+        result = await ReflectionAgent(model=drafting("a"), judge_model=model).arun("Write.")
+
+    assert (result.stop_reason, len(server.requests), takes_schemas(model)) == (StopReason.JUDGE_ERROR, 1, True)
+
+
 def repeating(request):
     """Say again what was to be judged."""
     return request.messages[-1].text
@@ -135,8 +180,8 @@ async def test_another_failure_is_no_refusal_of_the_schema(error):
 
 
 async def test_a_request_that_fails_without_the_schema_too_says_nothing_about_schemas():
-    too_long = ProviderError("the prompt is too long", status=400)
-    judge = ScriptedChatModel(too_long, too_long, PASSES)
+    refused = ProviderError("the request was refused", status=400)
+    judge = ScriptedChatModel(refused, refused, PASSES)
 
     failed = await ReflectionAgent(model=drafting("a"), judge_model=judge).arun("Write.")
     passed = await ReflectionAgent(model=drafting("a"), judge_model=judge).arun("Write.")
@@ -145,22 +190,40 @@ async def test_a_request_that_fails_without_the_schema_too_says_nothing_about_sc
     assert [request.response_schema is None for request in judge.seen] == [False, True, False]
 
 
-async def test_a_model_that_takes_no_weak_reference_is_asked_anew_each_time():
-    class Slotted:
-        __slots__ = ("seen",)
-        name = "slotted"
+class Slotted:
+    """A model without weak references, whose server refuses schemas."""
 
-        def __init__(self):
-            self.seen = []
+    __slots__ = ("seen",)
+    name = "slotted"
 
-        async def complete(self, request):
-            self.seen.append(request.response_schema is not None)
-            if self.seen[-1]:
-                raise ProviderError("no response_format", status=400)
-            return ChatResponse(AssistantMessage(PASSES))
+    def __init__(self):
+        self.seen = []
 
+    def __eq__(self, other):
+        return True
+
+    __hash__ = None
+
+    async def complete(self, request):
+        self.seen.append(request.response_schema is not None)
+        if self.seen[-1]:
+            raise ProviderError("no response_format", status=400)
+        return ChatResponse(AssistantMessage(PASSES))
+
+
+async def test_a_refusal_costs_a_model_without_weak_references_one_request_too():
     judge = Slotted()
 
     result = await BestOfN(drafting("a", "b"), as_evaluator(judge), 2).arun("Write.")
 
-    assert (result.approved, judge.seen) == (True, [True, False, True, False])
+    assert (result.approved, judge.seen) == (True, [True, False, False])
+    assert takes_schemas(Slotted())  # an equal one may have another server
+
+
+def test_of_the_models_without_weak_references_the_latest_are_remembered():
+    models = [Slotted() for _ in range(MOST_HELD + 1)]
+
+    for model in models:
+        note_refusal(model)
+
+    assert [takes_schemas(model) for model in models] == [True, *[False] * MOST_HELD]
