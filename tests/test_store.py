@@ -106,16 +106,16 @@ async def test_a_conversation_whose_turn_is_under_way_is_not_dropped():
     assert (len(store), await texts(store, "c")) == (1, ["question 3", "answer 3"])
 
 
-async def test_a_conversation_goes_when_its_time_is_up():
-    store = InMemoryStore(ttl_seconds=0.03)
+async def test_a_conversation_goes_when_its_time_is_up(clock):
+    store = InMemoryStore(ttl_seconds=30)
     await store.append("old", turn(1))
     await store.append("held", turn(2))
     async with store.turn("held"):
-        await asyncio.sleep(0.05)
+        clock.now += 31
         assert await texts(store, "old") == []
         assert await texts(store, "held") == ["question 2", "answer 2"]
     await store.append("left alone", turn(3))
-    await asyncio.sleep(0.05)
+    clock.now += 31
     await store.append("new", turn(4))
     assert len(store) == 1
 
@@ -134,10 +134,10 @@ def test_a_wrong_limit_is_refused(settings):
         InMemoryStore(**settings)
 
 
-async def test_conversations_without_messages_or_time_left_are_not_listed():
-    store = InMemoryStore(ttl_seconds=0.03)
+async def test_conversations_without_messages_or_time_left_are_not_listed(clock):
+    store = InMemoryStore(ttl_seconds=30)
     await store.append("a", turn(1))
-    await asyncio.sleep(0.05)
+    clock.now += 31
     assert (await store.conversations(), await store.purge(), len(store)) == ((), 1, 0)
     await store.set_note("b", "n", "x")
     assert await store.conversations() == ()

@@ -63,10 +63,10 @@ async def test_a_turn_waits_for_that_of_another_process(database, opened):
         waiting = asyncio.create_task(ours())
         await asyncio.sleep(0.1)
         assert not waiting.done()
-        async with asyncio.timeout(5), store.turn("another"):
+        async with asyncio.timeout(60), store.turn("another"):
             pass
         other.communicate("go on\n")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await waiting
     assert await texts(store) == ["theirs", "a", "q1", "a1"]
 
@@ -77,7 +77,7 @@ async def test_a_process_that_is_killed_in_the_middle_of_a_turn_leaves_nothing_l
     with in_another_process(store, HOLD, database, **lease) as other:
         assert await line_from(other) == "held"
         other.send_signal(signal.SIGKILL)
-    async with asyncio.timeout(20), store.turn("c"):
+    async with asyncio.timeout(60), store.turn("c"):
         await store.append("c", turn(1))
     assert await texts(store) == ["q1", "a1"]
 
@@ -86,7 +86,7 @@ async def test_turns_that_append_do_not_wait_for_another_process(database, opene
     store = opened(database, overlap="append")
     with in_another_process(store, HOLD, database) as other:
         assert await line_from(other) == "held"
-        async with asyncio.timeout(5), store.turn("c"):
+        async with asyncio.timeout(60), store.turn("c"):
             await store.append("c", turn(1))
         other.communicate("go on\n")
     assert await texts(store) == ["q1", "a1", "theirs", "a"]
@@ -162,7 +162,7 @@ async def test_a_store_that_is_closed_in_the_middle_of_a_turn_ends_it(database, 
     store = opened(database, **({"lease_s": 0.5} if database == "redis" else {}))
     async with store.turn("c"):
         await store.aclose()
-    async with asyncio.timeout(5), store.turn("c"):
+    async with asyncio.timeout(60), store.turn("c"):
         await store.append("c", turn(1))
 
 
@@ -170,7 +170,7 @@ async def test_a_program_that_forgets_to_close_its_stores_ends_without_a_word(da
     store = opened(database)
     url = os.environ.get(f"REACTFLOW_TEST_{database.upper()}_URL", store.database)
     code = f"""
-import asyncio, gc, threading
+import asyncio, gc, threading, time
 from reactflow import UserMessage, open_store
 
 async def use(store):
@@ -182,10 +182,11 @@ asyncio.run(use(kept))
 asyncio.run(use(lost))
 del lost
 gc.collect()
-for thread in threading.enumerate():
-    if thread.name.startswith("reactflow"):
-        thread.join(0.3)
-print(sum(thread.name.startswith("reactflow") for thread in threading.enumerate()))
+until = time.monotonic() + 60
+while (left := sum(thread.name.startswith("reactflow") for thread in threading.enumerate())) > 1:
+    assert time.monotonic() < until
+    time.sleep(0.01)
+print(left)
 """
     command = [sys.executable, "-W", "always::ResourceWarning", "-c", code]
     done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
@@ -237,7 +238,7 @@ async def test_a_forked_child_opens_connections_of_its_own(database, opened):
             os._exit(code)
     _, status = await asyncio.to_thread(os.waitpid, child, 0)
     assert status == 0
-    async with asyncio.timeout(5), store.turn("c"):
+    async with asyncio.timeout(60), store.turn("c"):
         await store.append("c", turn(3))
     assert await texts(store) == ["q1", "a1", "q2", "a2", "q3", "a3"]
 

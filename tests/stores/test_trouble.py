@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import threading
+from contextlib import contextmanager
 from functools import partial
 
 import pytest
@@ -64,6 +65,20 @@ def needs():
     return check
 
 
+@pytest.fixture
+def impatient(monkeypatch):
+    """Makes a store give up after 0.4 s inside a block; before and after it a slow machine has all its time."""
+
+    @contextmanager
+    def giving_up(store):
+        timed, name = (store, "timeout_s") if store.database.startswith("redis") else (store._backend, "_timeout_s")
+        with monkeypatch.context() as patch:
+            patch.setattr(timed, name, 0.4)
+            yield
+
+    return giving_up
+
+
 @SERVERS
 async def test_connections_that_drop_are_replaced_even_in_the_middle_of_a_turn(database, opened):
     store, killer = opened(database), opened(database)
@@ -78,30 +93,39 @@ async def test_connections_that_drop_are_replaced_even_in_the_middle_of_a_turn(d
 
 
 @SERVERS
-async def test_a_pool_that_ran_dry_is_a_store_error_and_recovers(database, opened):
-    store = opened(database, pool_size=2, timeout_s=0.6)
+async def test_a_pool_that_ran_dry_is_a_store_error_and_recovers(database, opened, impatient):
+    store = opened(database, pool_size=2)
     await store.append("c", turn(1))
+    taken, release = threading.Barrier(3), threading.Event()
 
-    async def sleep_in_sql(server) -> None:
+    async def wait() -> None:
+        await asyncio.to_thread(taken.wait)
+        await asyncio.to_thread(release.wait)
+
+    async def hold_in_sql(server) -> None:
         async with server.reading.connect() as connection:
-            await connection.execute(text("select pg_sleep(2)" if database == "postgres" else "select sleep(2)"))
+            await connection.execute(text("select 1"))
+            await wait()
 
-    async def sleep_in_redis(redis) -> None:
-        await redis.execute_command("BLPOP", "reactflow:none", 2)
+    async def hold_in_redis(redis) -> None:
+        async with redis.client() as connection:
+            await connection.ping()
+            await wait()
 
-    thread, sleep = (store._thread, sleep_in_redis) if database == "redis" else (store._backend._thread, sleep_in_sql)
-    slow = [asyncio.create_task(thread.run(sleep)) for _ in range(2)]
-    await asyncio.sleep(0.1)
-    with pytest.raises(StoreError, match="failed to append"):
+    thread, hold = (store._thread, hold_in_redis) if database == "redis" else (store._backend._thread, hold_in_sql)
+    holding = [asyncio.create_task(thread.run(hold)) for _ in range(2)]
+    await asyncio.to_thread(taken.wait)
+    with impatient(store), pytest.raises(StoreError, match="failed to append"):
         await store.append("c", turn(2))
-    await asyncio.gather(*slow)
+    release.set()
+    await asyncio.gather(*holding)
     await store.append("c", turn(3))
     assert await texts(store) == ["q1", "a1", "q3", "a3"]
 
 
 @SQL_SERVERS
-async def test_a_step_that_hangs_is_a_store_error_and_stores_nothing(database, opened):
-    store, other = opened(database, timeout_s=0.4), opened(database)
+async def test_a_step_that_hangs_is_a_store_error_and_stores_nothing(database, opened, impatient):
+    store, other = opened(database), opened(database)
     await store.append("c", turn(1))
     locked, release = threading.Event(), threading.Event()
 
@@ -114,7 +138,7 @@ async def test_a_step_that_hangs_is_a_store_error_and_stores_nothing(database, o
     await other.append("d", turn(1))
     blocking = asyncio.create_task(other._backend._thread.run(block))
     await asyncio.to_thread(locked.wait)
-    with pytest.raises(StoreError, match="TimeoutError"):
+    with impatient(store), pytest.raises(StoreError, match="TimeoutError"):
         await store.append("c", turn(2))
     release.set()
     await blocking
@@ -146,7 +170,7 @@ async def test_a_file_that_another_process_is_opening_is_waited_for(opened, tmp_
         blocker.close()
 
     asyncio.get_running_loop().call_later(0.1, release)
-    store = opened("sqlite", timeout_s=5)
+    store = opened("sqlite", timeout_s=60)
     await store.append("c", turn(1))
     assert await texts(store) == ["q1", "a1"]
 
@@ -176,18 +200,25 @@ async def test_a_script_that_is_sent_again_because_its_reply_was_lost_is_stored_
 
 async def test_a_lease_is_renewed_while_the_turn_runs_and_ends_when_nobody_does(opened, needs):
     needs("redis")
-    store, other = opened("redis", lease_s=0.3), opened("redis", lease_s=0.3)
+    store, other = opened("redis", lease_s=1.5), opened("redis", lease_s=1.5)
     key = store.key("c")
     number = lock_number(b"", key.tenant, key.id)
+    lease = f"reactflow:turn:{number}"
+
+    async def left_ms() -> int:
+        return await store._run("look", lambda redis: redis.pttl(lease))
+
     async with store.turn("c"):
-        await asyncio.sleep(0.7)
+        await store._run("lengthen", lambda redis: redis.pexpire(lease, 600_000))  # a slow machine does not lose it
+        async with asyncio.timeout(60):
+            while await left_ms() > 1500:
+                await asyncio.sleep(0.02)
         assert not await other._locks().try_lock(number)
     assert await other._locks().try_lock(number)
     _, renewing = other._locks()._held[number]
     renewing.get_loop().call_soon_threadsafe(renewing.cancel)  # as a crash would
-    await asyncio.sleep(0.5)
-    async with asyncio.timeout(1), store.turn("c"):
-        await store._run("steal", lambda redis: redis.set(f"reactflow:turn:{number}", b"somebody else"))
-        await asyncio.sleep(0.3)  # the lease is no longer ours: it is neither renewed nor given back
-    assert await store._run("look", lambda redis: redis.get(f"reactflow:turn:{number}")) == b"somebody else"
-    await store._run("tidy", lambda redis: redis.delete(f"reactflow:turn:{number}"))
+    async with asyncio.timeout(60), store.turn("c"):
+        await store._run("steal", lambda redis: redis.set(lease, b"somebody else"))
+        await asyncio.sleep(0.7)  # the lease is no longer ours: it is neither renewed nor given back
+    assert await store._run("look", lambda redis: redis.get(lease)) == b"somebody else"
+    await store._run("tidy", lambda redis: redis.delete(lease))
