@@ -1,5 +1,6 @@
 """What every test relies on: no key of the developer's is used, and a test that needs a server says so."""
 
+import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable
@@ -42,6 +43,18 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def unhurried(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run inside another has all the time it needs to hand over what it has."""
     monkeypatch.setattr("reactflow.budget.RECOVERY_S", 300.0)
+
+
+@pytest.fixture
+def until() -> Callable[[Callable[[], Awaitable[bool]]], Awaitable[None]]:
+    """Waits for a condition, and not for a time; what needs a minute for it is stuck."""
+
+    async def wait(condition: Callable[[], Awaitable[bool]]) -> None:
+        async with asyncio.timeout(60):
+            while not await condition():  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+
+    return wait
 
 
 @pytest.fixture

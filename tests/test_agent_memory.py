@@ -82,14 +82,15 @@ async def test_an_error_stores_nothing():
 
 
 async def test_a_cancel_stores_nothing_and_the_next_turn_works():
-    memory = WindowChatMemory()
+    memory, begun = WindowChatMemory(), asyncio.Event()
 
     async def hang(_):
-        await asyncio.sleep(5)
+        begun.set()
+        await asyncio.sleep(60)
 
     agent = SimpleReactAgent(model=ScriptedChatModel(hang, "A"), memory=memory)
     task = asyncio.create_task(agent.arun("U1", conversation_id="c"))
-    await asyncio.sleep(0.01)
+    await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -208,7 +209,7 @@ async def test_a_sub_agent_on_the_same_conversation_is_refused_rather_than_waiti
     model = ScriptedChatModel(calls("delegate", question="x"), says("done"))
     agent = SimpleReactAgent(model=model, tools=[delegate], memory=memory)
 
-    await asyncio.wait_for(agent.arun("Q", conversation_id="c"), 5)
+    await asyncio.wait_for(agent.arun("Q", conversation_id="c"), 60)
 
     assert len(errors) == 1
     assert "c" in errors[0]
@@ -225,7 +226,7 @@ async def test_overlapping_turns_are_each_appended_whole():
     agent = SimpleReactAgent(
         model=ScriptedChatModel(*[together] * 5), advisors=[ChatMemoryAdvisor(memory, overlap="append")]
     )
-    await asyncio.wait_for(asyncio.gather(*(agent.arun(f"q{n}", conversation_id="c") for n in range(5))), 5)
+    await asyncio.wait_for(asyncio.gather(*(agent.arun(f"q{n}", conversation_id="c") for n in range(5))), 60)
 
     stored = await memory.get("c")
     assert len(stored) == 10
@@ -291,14 +292,14 @@ def test_a_forked_child_does_not_wait_for_a_turn_of_its_parent():
     agent = SimpleReactAgent(model=ScriptedChatModel(slow), memory=memory)
     busy = threading.Thread(target=lambda: agent.call("Q", conversation_id="c"))
     busy.start()
-    started.wait(5)
+    started.wait(60)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of a fork beside threads
         child = os.fork()
     if child == 0:
         answer = SimpleReactAgent(model=ScriptedChatModel("in the child"), memory=memory).call("Q", conversation_id="c")
         os._exit(0 if answer == "in the child" else 1)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
         time.sleep(0.02)
     if ended == (0, 0):

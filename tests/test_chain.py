@@ -153,7 +153,7 @@ async def test_plain_advisors_nest_without_starving_each_other():
         return nested
 
     agent = SimpleReactAgent(model=ScriptedChatModel(*["x"] * 10), advisors=[layer(number) for number in range(40)])
-    results = await asyncio.wait_for(asyncio.gather(*(agent.arun("Q") for _ in range(10))), 30)
+    results = await asyncio.wait_for(asyncio.gather(*(agent.arun("Q") for _ in range(10))), 120)
     assert [result.text for result in results] == ["x"] * 10
 
 

@@ -26,7 +26,7 @@ async def test_200_waiters_get_the_lock_in_the_order_in_which_they_asked():
 
 async def test_keys_do_not_wait_for_each_other():
     locks = FairLocks()
-    async with locks.hold("a"), asyncio.timeout(5), locks.hold("b"):
+    async with locks.hold("a"), asyncio.timeout(60), locks.hold("b"):
         assert ("a" in locks, "b" in locks, "c" in locks) == (True, True, False)
     assert len(locks) == 0
 
@@ -152,7 +152,7 @@ def test_threads_loops_and_cancels_never_let_two_in_and_never_lose_the_lock(seed
 
     def thread(number: int) -> None:
         try:
-            asyncio.run(asyncio.wait_for(one_loop(random.Random(f"{seed}/{number}")), 30))
+            asyncio.run(asyncio.wait_for(one_loop(random.Random(f"{seed}/{number}")), 120))
         except BaseException as error:
             failures.append(error)
 
@@ -167,6 +167,6 @@ def test_threads_loops_and_cancels_never_let_two_in_and_never_lose_the_lock(seed
     for each in threads:
         each.join()
     assert failures == []
-    asyncio.run(asyncio.wait_for(both_are_free(), 5))
+    asyncio.run(asyncio.wait_for(both_are_free(), 60))
     assert len(locks) == 0
     assert len(entered) > 100

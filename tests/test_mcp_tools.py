@@ -65,6 +65,8 @@ known = {
 }
 for line in sys.stdin:
     message = json.loads(line)
+    if len(sys.argv) > 2:
+        open(sys.argv[2], "w").close()
     if mode == "silent" or "id" not in message:
         continue
     reply = {"jsonrpc": "2.0", "id": message["id"]}
@@ -506,12 +508,12 @@ def test_a_forked_child_starts_a_server_of_its_own(over_stdio):
 
 
 async def test_a_call_that_takes_too_long_is_given_up_and_cancelled_at_the_server(at_url, heard):
-    async with mcp_tools(at_url, timeout=2) as tools:
+    async with mcp_tools(at_url, timeout=4) as tools:
         message = await use(tools, "slow", seconds=60)
         await asyncio.to_thread(eventually, lambda: "cancelled slow" in heard())
 
     assert (message.text, message.is_error) == (
-        "'slow' did not finish within 2 s and was given up. Ask for less, or do without it.",
+        "'slow' did not finish within 4 s and was given up. Ask for less, or do without it.",
         True,
     )
 
@@ -670,10 +672,11 @@ async def test_a_server_that_wants_a_key_gets_it_by_the_headers():
     assert answer == "let in"
 
 
-async def test_closing_ends_an_opening_that_is_under_way():
-    tools = mcp_tools(raw("silent"), timeout=None)
+async def test_closing_ends_an_opening_that_is_under_way(tmp_path):
+    begun = tmp_path / "begun"
+    tools = mcp_tools([*raw("silent"), str(begun)], timeout=None)
     listing = asyncio.create_task(asyncio.to_thread(list, tools))
-    await asyncio.sleep(0.3)
+    await asyncio.to_thread(eventually, begun.exists)
     await tools.aclose()
 
     with pytest.raises(ProviderError, match="was closed before it was open"):
@@ -690,10 +693,13 @@ async def test_a_call_that_comes_while_the_session_is_being_closed_opens_no_othe
 
 def test_an_interrupt_ends_an_opening_that_is_under_way():
     main, before = threading.main_thread().ident, set(threading.enumerate())
-    threading.Timer(0.5, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
+
+    def interrupted():
+        threading.Timer(0.5, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
+        list(mcp_tools(raw("silent"), timeout=None))
 
     with pytest.raises(KeyboardInterrupt):
-        list(mcp_tools(raw("silent"), timeout=None))
+        interrupted()
 
     eventually(lambda: set(threading.enumerate()) <= before)
 

@@ -439,9 +439,11 @@ async def test_a_reply_that_was_cut_runs_no_tool(finish_reason: str):
 # ------------------------------------------------------------------------------------------------ cancellation
 
 
-def waiting(ended: list[str]) -> Tool:
+def waiting(ended: list[str], begun: asyncio.Semaphore | None = None) -> Tool:
     @tool
     async def wait(name: str) -> None:
+        if begun is not None:
+            begun.release()
         try:
             await asyncio.sleep(10)
         finally:
@@ -454,9 +456,11 @@ def waiting(ended: list[str]) -> Tool:
 @pytest.mark.parametrize("count", [1, 3])
 async def test_a_cancel_ends_all_async_tools_before_it_goes_on(count: int):
     ended: list[str] = []
+    begun = asyncio.Semaphore(0)
     calls = [call("wait", str(number), name=str(number)) for number in range(count)]
-    task = asyncio.create_task(ToolRunner().run(reply(*calls), asked(waiting(ended))))
-    await asyncio.sleep(0.01)
+    task = asyncio.create_task(ToolRunner().run(reply(*calls), asked(waiting(ended, begun))))
+    for _ in calls:
+        await begun.acquire()
 
     task.cancel()
 
@@ -467,19 +471,23 @@ async def test_a_cancel_ends_all_async_tools_before_it_goes_on(count: int):
 
 async def test_a_second_cancel_does_not_leave_a_tool_running():
     ended: list[str] = []
+    begun, tidying = asyncio.Semaphore(0), asyncio.Semaphore(0)
 
     @tool
     async def tidy() -> None:
+        begun.release()
         try:
             await asyncio.sleep(10)
         finally:
+            tidying.release()
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(0.02)
             ended.append("tidy")
 
     task = asyncio.create_task(ToolRunner().run(reply(call("tidy", "1"), call("tidy", "2")), asked(tidy)))
-    for _ in range(2):
-        await asyncio.sleep(0.005)
+    for reached in (begun, tidying):
+        await reached.acquire()
+        await reached.acquire()
         task.cancel()
 
     with pytest.raises(asyncio.CancelledError):
@@ -490,8 +498,11 @@ async def test_a_second_cancel_does_not_leave_a_tool_running():
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("answer", ["never mind", ValueError("interrupted")], ids=["returns", "raises"])
 async def test_a_tool_that_catches_everything_does_not_swallow_a_cancel(answer: Any, count: int):
+    begun = asyncio.Event()
+
     @tool
     async def stubborn() -> str:
+        begun.set()
         try:
             await asyncio.sleep(10)
         except BaseException:
@@ -501,7 +512,7 @@ async def test_a_tool_that_catches_everything_does_not_swallow_a_cancel(answer: 
 
     calls = [call("stubborn", str(number)) for number in range(count)]
     task = asyncio.create_task(ToolRunner().run(reply(*calls), asked(stubborn)))
-    await asyncio.sleep(0.005)
+    await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -541,7 +552,7 @@ def test_an_interrupt_is_never_swallowed(error: type[BaseException], count: int)
 
 
 @pytest.mark.parametrize("count", [1, 2])
-async def test_the_deadline_of_the_run_cuts_the_batch(count: int):
+async def test_the_deadline_of_the_run_cuts_the_batch(count: int, clock: Any):
     ended: list[str] = []
     run = Run(question=UserMessage("q"), meter=Meter(Budget(max_seconds=0.02)))
     calls = [call("wait", str(number), name=str(number)) for number in range(count)]
@@ -553,7 +564,7 @@ async def test_the_deadline_of_the_run_cuts_the_batch(count: int):
     assert len(ended) == count
 
 
-async def test_a_tool_with_a_run_of_its_own_may_hand_over_what_it_has_at_the_deadline():
+async def test_a_tool_with_a_run_of_its_own_may_hand_over_what_it_has_at_the_deadline(unhurried: None):
     outer = Run(question=UserMessage("q"), meter=Meter(Budget(max_seconds=0.02)))
 
     async def ask_other() -> str:
@@ -607,7 +618,7 @@ async def test_calls_of_one_reply_run_side_by_side_up_to_the_bound(max_parallel:
 
 
 async def test_blocking_tools_run_side_by_side_too():
-    gate = threading.Barrier(3, timeout=5)
+    gate = threading.Barrier(3, timeout=60)
 
     def meet() -> str:
         gate.wait()
@@ -830,13 +841,15 @@ async def test_every_run_that_an_advisor_asks_for_counts():
 @pytest.mark.parametrize("count", [1, 3])
 async def test_an_error_of_an_advisor_passes_through_and_nothing_is_left_running(count: int):
     ended: list[str] = []
+    begun = asyncio.Semaphore(0)
     cause = OSError("disk")
     error = LookupError("no ticket")
     error.__cause__ = cause
 
     async def fail_last(tool_request: ToolRequest, call_next: ToolHandler) -> ToolMessage:
         if tool_request.call.id == str(count):
-            await asyncio.sleep(0.005)
+            for _ in range(count - 1):
+                await begun.acquire()
             raise error
         return await call_next(tool_request)
 
@@ -844,7 +857,7 @@ async def test_an_error_of_an_advisor_passes_through_and_nothing_is_left_running
     calls = [call("wait", str(number), name=str(number)) for number in range(1, count + 1)]
 
     with pytest.raises(LookupError) as caught:
-        await runner.run(reply(*calls), asked(waiting(ended)))
+        await runner.run(reply(*calls), asked(waiting(ended, begun)))
 
     assert caught.value is error
     assert caught.value.__cause__ is cause

@@ -14,7 +14,9 @@ def run(*arguments, code=None, **environment):
     """Run the command line in a process of its own."""
     command = [sys.executable, "-c", textwrap.dedent(code)] if code else [sys.executable, "-m", "reactflow", *arguments]
     names = {"LANG": "C.UTF-8", **environment}
-    return subprocess.run(command, capture_output=True, text=True, env=os.environ | names, encoding="utf-8", timeout=60)
+    return subprocess.run(
+        command, capture_output=True, text=True, env=os.environ | names, encoding="utf-8", timeout=240
+    )
 
 
 def test_help_lists_the_commands_and_the_exit_codes(reactflow):
@@ -104,7 +106,7 @@ def test_a_reader_that_stops_early_ends_the_run_without_a_complaint():
         ["bash", "-c", f"{program} | head -n 1; exit ${{PIPESTATUS[0]}}"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
 

@@ -60,7 +60,7 @@ class Terminal:
         env.pop("LINES", None)
         command = [sys.executable, "-m", "reactflow", *arguments]
         self.program = pexpect.spawn(
-            command[0], command[1:], dimensions=(height, width), env=env, cwd=str(folder), encoding=None, timeout=20
+            command[0], command[1:], dimensions=(height, width), env=env, cwd=str(folder), encoding=None, timeout=60
         )
         self.screen = pyte.HistoryScreen(width, height, history=1_000)
         self.stream = pyte.ByteStream(self.screen)
@@ -86,14 +86,14 @@ class Terminal:
             self.program.send(f"\x1b[{self.screen.cursor.y + 1};{self.screen.cursor.x + 1}R".encode())
         return True
 
-    def wait_for(self, pattern, seconds=20):
+    def wait_for(self, pattern, seconds=60):
         """Read until the screen shows *pattern*."""
         until = time.monotonic() + seconds
         while not re.search(pattern, self.shown, re.MULTILINE):
             assert time.monotonic() < until, f"no {pattern!r} on:\n{self.shown}"
             assert self.read() or re.search(pattern, self.shown, re.MULTILINE), f"ended at:\n{self.shown}"
 
-    def end(self, seconds=20):
+    def end(self, seconds=60):
         """Read to the end, and give the exit code."""
         until = time.monotonic() + seconds
         while self.read():

@@ -1,6 +1,5 @@
 """A run on a terminal and without one, from events made by hand."""
 
-import asyncio
 import io
 from dataclasses import dataclass
 
@@ -211,16 +210,19 @@ def test_text_that_was_taken_back_and_drafts_that_are_done_are_not_drawn_as_text
     assert (progress.text, progress.drafts) == ("", ["a"])
 
 
-async def test_the_moving_part_is_redrawn_while_nothing_happens_and_leaves_nothing_behind():
+async def test_the_moving_part_is_redrawn_while_nothing_happens_and_leaves_nothing_behind(until):
     view = make_view(terminal(40, color_system="standard"))
+
+    async def redrawn():
+        return written(view.console).count("slow()") > 3
+
     assert type(view) is LiveView
 
     async with view.running():
         view.show(ToolStarted(call_id="1", name="slow", arguments="{}"))
-        await asyncio.sleep(0.25)
+        await until(redrawn)
         view.show(ToolFinished(call_id="1", name="slow", text="done", is_error=False, elapsed_s=0.25))
 
-    assert written(view.console).count("slow()") > 3
     assert on_screen(view.console) == ["✓ slow() · 0.25 s", "  done"]
     assert written(view.console).rindex("\x1b[?25h") > written(view.console).rindex("\x1b[?25l")  # the cursor is back
 

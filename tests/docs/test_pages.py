@@ -242,7 +242,7 @@ def run_line(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     program, *arguments = shlex.split(line)
     command = [sys.executable, *(["-m", "reactflow"] if program == "reactflow" else []), *arguments]
     return subprocess.run(
-        command, cwd=folder, env=offline(folder), capture_output=True, text=True, check=False, timeout=60
+        command, cwd=folder, env=offline(folder), capture_output=True, text=True, check=False, timeout=240
     )
 
 

@@ -59,13 +59,16 @@ async def test_a_pickled_agent_answers_in_another_process_with_the_key_of_its_en
 
 
 async def test_no_more_rows_are_under_way_than_were_allowed():
-    under_way, most = 0, 0
+    under_way, most, three = 0, 0, asyncio.Event()
 
     async def work_of(prompt):
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)
-        await asyncio.sleep(0.01)
+        if most == 3:
+            three.set()
+        await three.wait()
+        await asyncio.sleep(0.01)  # so that a fourth would be seen
         under_way -= 1
         return prompt
 

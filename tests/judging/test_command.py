@@ -261,21 +261,23 @@ async def test_a_program_that_is_killed_is_named_with_its_signal():
 
 
 async def test_the_time_is_limited():
-    started = time.monotonic()
+    for limit in (0.5, 5, 20):  # a slow machine may need longer to start it
+        started = time.monotonic()
+        judgement = await script("print('begun', flush=True); import time; time.sleep(600)", timeout_s=limit).evaluate(
+            draft_of()
+        )
+        assert time.monotonic() - started < limit + 30
+        if "begun" in judgement.feedback:
+            break
 
-    judgement = await script("print('begun', flush=True); import time; time.sleep(60)", timeout_s=0.5).evaluate(
-        draft_of()
-    )
-
-    assert time.monotonic() - started < 5
     assert judgement.passed is False
-    assert "did not end within 0.5 seconds. The end of its output:\n\nbegun" in judgement.feedback
-    assert judgement.flags == ("The check did not end within 0.5 seconds.",)
+    assert f"did not end within {limit} seconds. The end of its output:\n\nbegun" in judgement.feedback
+    assert judgement.flags == (f"The check did not end within {limit} seconds.",)
 
 
 GRANDCHILD = """
 import subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 open(sys.argv[1], "w").write(str(child.pid))
 time.sleep(float(sys.argv[2]))
 sys.exit(1)
@@ -283,7 +285,7 @@ sys.exit(1)
 
 
 def wait_for(condition):
-    for _ in range(250):
+    for _ in range(1500):
         if condition():
             return True
         time.sleep(0.02)
@@ -302,7 +304,11 @@ def is_gone(pid):
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="looks for processes in /proc")
 async def test_nothing_is_left_behind_when_the_time_is_up(tmp_path):
-    await script(GRANDCHILD, str(tmp_path / "pid"), "60", timeout_s=1).evaluate(draft_of())
+    pid = tmp_path / "pid"
+    for limit in (1, 10, 40):  # a slow machine may need longer to start both
+        await script(GRANDCHILD, str(pid), "600", timeout_s=limit).evaluate(draft_of())
+        if pid.exists() and pid.read_text():
+            break
 
     assert is_gone((tmp_path / "pid").read_text())
 
@@ -314,13 +320,13 @@ async def test_nothing_is_left_behind_when_the_command_ends_before_its_children(
     judgement = await script(GRANDCHILD, str(tmp_path / "pid"), "0").evaluate(draft_of())
 
     assert "exit code 1" in judgement.feedback
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 50
     assert is_gone((tmp_path / "pid").read_text())
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="looks for processes in /proc")
 async def test_nothing_is_left_behind_after_a_cancel(tmp_path):
-    task = asyncio.create_task(script(GRANDCHILD, str(tmp_path / "pid"), "60").evaluate(draft_of()))
+    task = asyncio.create_task(script(GRANDCHILD, str(tmp_path / "pid"), "600").evaluate(draft_of()))
     await run_in_thread(lambda: wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text()))
 
     task.cancel()
@@ -331,12 +337,12 @@ async def test_nothing_is_left_behind_after_a_cancel(tmp_path):
 
 
 async def test_a_process_that_left_the_group_cannot_hold_the_evaluator(tmp_path):
-    code = GRANDCHILD.replace('time.sleep(60)"])', 'time.sleep(8)"], start_new_session=True)')
+    code = GRANDCHILD.replace('time.sleep(600)"])', 'time.sleep(600)"], start_new_session=True)')
     started = time.monotonic()
 
     await script(code, str(tmp_path / "pid"), "0").evaluate(draft_of())
 
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 50
     os.kill(int((tmp_path / "pid").read_text()), 9)
 
 

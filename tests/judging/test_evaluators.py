@@ -2,7 +2,6 @@ import asyncio
 import functools
 import re
 import threading
-import time
 
 import pytest
 
@@ -149,17 +148,15 @@ async def test_a_bare_no_gets_feedback_in_the_language_of_the_question():
 
 
 async def test_a_plain_function_does_not_block_the_loop():
-    names = []
+    names, all_here = [], threading.Barrier(10, timeout=60)
 
     def slow(draft):
         names.append(threading.current_thread().name)
-        time.sleep(0.2)
+        all_here.wait()
         return True
 
-    started = time.monotonic()
     await asyncio.gather(*(judged(slow) for _ in range(10)))
 
-    assert time.monotonic() - started < 1.5
     assert set(names) == {"reactflow-call"}
 
 

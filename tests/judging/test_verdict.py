@@ -421,7 +421,7 @@ def test_hostile_text_is_read_in_bounded_time(piece):
     started = time.process_time()
     read_verdict_fields(piece * (MAX_CHARS // len(piece) // 3))
 
-    assert time.process_time() - started < 3
+    assert time.process_time() - started < 10
 
 
 @pytest.mark.parametrize("piece", ['{"a":1} ', '{"a":1}<think>', '天{"passed":true} ', 'it says:\n{"passed":true}\n'])

@@ -288,7 +288,7 @@ async def hang(_):
     await asyncio.sleep(60)
 
 
-async def test_a_judge_that_never_answers_is_cut_and_the_row_has_a_status(catalog):
+async def test_a_judge_that_never_answers_is_cut_and_the_row_has_a_status(catalog, clock):
     spec = reflection(catalog, request_timeout="0.1")
     runner, _ = runner_of(spec, says("draft"), hang)
 

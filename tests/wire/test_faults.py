@@ -18,6 +18,11 @@ STREAMED = [False, True]
 
 @pytest.fixture
 def model(llmock):
+    return OpenAIChatModel("gpt-test", base_url=llmock.base_url())
+
+
+@pytest.fixture
+def impatient(llmock):
     return OpenAIChatModel("gpt-test", base_url=llmock.base_url(), stream_read_timeout=1.0)
 
 
@@ -75,20 +80,20 @@ async def test_a_broken_stream_is_asked_for_again_and_its_text_is_not_shown_twic
     llmock.assert_resilient(strict=True)
 
 
-async def test_a_stream_that_stalls_is_cut_and_asked_for_again(llmock, model):
-    llmock.reply(ANSWER, times=2).stall(after_chunks=4, seconds=20)
+async def test_a_stream_that_stalls_is_cut_and_asked_for_again(llmock, impatient):
+    llmock.reply(ANSWER, times=2).stall(after_chunks=4, seconds=120)
     started = time.monotonic()
 
-    assert await ask(model, stream=True) == (ANSWER, ANSWER)
+    assert await ask(impatient, stream=True) == (ANSWER, ANSWER)
 
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 60
     llmock.assert_resilient(strict=True)
 
 
-async def test_a_slow_first_token_is_waited_for(llmock, model):
-    llmock.reply(ANSWER).slow_first_token(1.0)
+async def test_a_slow_first_token_is_waited_for(llmock, impatient):
+    llmock.reply(ANSWER).slow_first_token(1.5)
 
-    assert await ask(model, stream=True) == (ANSWER, ANSWER)
+    assert await ask(impatient, stream=True) == (ANSWER, ANSWER)
 
     assert len(llmock.requests) == 1
     llmock.assert_resilient(strict=True)
@@ -138,10 +143,10 @@ async def test_real_quotas_are_kept_by_waiting(llmock, model):
 
 
 async def test_no_pause_goes_past_the_deadline_of_the_run(llmock, model):
-    llmock.rate_limit(times=None, retry_after=30)
+    llmock.rate_limit(times=None, retry_after=50)
     started = time.monotonic()
 
     with pytest.raises(ProviderError, match="429"):
-        await ask(model, budget=Budget(max_seconds=5))
+        await ask(model, budget=Budget(max_seconds=45))
 
-    assert (time.monotonic() - started < 20, len(llmock.requests)) == (True, 1)
+    assert (time.monotonic() - started < 40, len(llmock.requests)) == (True, 1)

@@ -94,7 +94,7 @@ async def say():
 def run_program(server, body):
     """What a program of its own prints, on standard output and on standard error."""
     program = PROGRAM.format(url=server.base_url) + textwrap.dedent(body)
-    done = subprocess.run([sys.executable, "-X", "dev", "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-X", "dev", "-c", program], capture_output=True, text=True, timeout=120)
     return done.stdout, done.stderr
 
 
@@ -105,7 +105,7 @@ def test_a_child_that_exits_in_good_order_leaves_its_parents_connections_alone(s
         loop = asyncio.new_event_loop()
         threading.Thread(target=loop.run_forever, daemon=True).start()
         def ask():
-            print(asyncio.run_coroutine_threadsafe(say(), loop).result(10), flush=True)
+            print(asyncio.run_coroutine_threadsafe(say(), loop).result(60), flush=True)
         ask()
         if os.fork() == 0:
             sys.exit(0)

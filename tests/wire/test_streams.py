@@ -339,22 +339,30 @@ async def test_a_connection_that_breaks_after_the_finish_reason_takes_nothing_aw
 
 async def test_comments_keep_a_stream_alive_only_until_the_time_out(serve):
     alive = [part for _ in range(300) for part in (": still here\n\n", 0.1)]
-    server = serve(Reply(events=[chunk({"content": "FI"}), *alive]))
-    started = time.monotonic()
+    for _ in range(3):  # a machine that stands still for 0.4 s looks like a server that is silent
+        server = serve(Reply(events=[chunk({"content": "FI"}), *alive]))
+        started = time.monotonic()
+        with pytest.raises(ProviderError, match="stopped in the middle of its reply"):
+            await stream(server, timeout=1.0, stream_read_timeout=0.4, retries=0)
+        if (took := time.monotonic() - started) > 0.9:
+            break
 
-    with pytest.raises(ProviderError, match="stopped in the middle of its reply"):
-        await stream(server, timeout=1.0, stream_read_timeout=0.4, retries=0)
-
-    assert 0.9 < time.monotonic() - started < 20
+    assert 0.9 < took < 25
 
 
 async def test_a_silent_stream_is_given_up_after_the_pause_and_not_before(serve):
     slow = [part for word in ["one", "two", "three", "four"] for part in (chunk({"content": word}), 0.5)]
     end = chunk({}, finish_reason="stop")
-    server = serve(Reply(events=[*slow, end]), Reply(events=[*slow, 20, end]))
 
-    assert (await stream(server, stream_read_timeout=1.5, retries=0)).text == "onetwothreefour"
-    told = []
+    for last in (False, False, True):  # a machine that stands still for a second looks like a server that is silent
+        try:
+            reply = await stream(serve(Reply(events=[*slow, end])), stream_read_timeout=1.5, retries=0)
+            break
+        except ProviderError:
+            if last:
+                raise
+    assert reply.text == "onetwothreefour"
+    server, told = serve(Reply(events=[*slow, 20, end])), []
     with pytest.raises(ProviderError, match="stopped in the middle"):
         await stream(server, told, stream_read_timeout=1.5, retries=0)
     assert told[-1] == TextWithdrawn()

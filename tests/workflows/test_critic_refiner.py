@@ -575,7 +575,7 @@ async def never(request):
     await asyncio.sleep(60)
 
 
-async def test_the_time_limit_in_the_middle_of_a_review_keeps_the_text():
+async def test_the_time_limit_in_the_middle_of_a_review_keeps_the_text(clock):
     config = LoopConfig(timeout_seconds=0.1)
 
     result = await refining(ScriptedChatModel(TEXT), ScriptedChatModel(never), config=config).arun("Write.")
@@ -583,7 +583,7 @@ async def test_the_time_limit_in_the_middle_of_a_review_keeps_the_text():
     assert (result.text, result.stop_reason, result.stopped_reason) == (TEXT, StopReason.TIME_BUDGET, "timeout")
 
 
-async def test_the_time_limit_in_the_middle_of_a_revision_keeps_the_text_before_it():
+async def test_the_time_limit_in_the_middle_of_a_revision_keeps_the_text_before_it(clock):
     writer, config = ScriptedChatModel(TEXT, never), LoopConfig(timeout_seconds=0.1)
 
     result = await refining(writer, ScriptedChatModel(review(NAME_PLAN)), config=config).arun("Write.")

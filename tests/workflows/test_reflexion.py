@@ -469,7 +469,7 @@ async def test_a_limit_before_any_attempt_is_an_error():
         await Reflexion(slow, never, lessons(1), budget=Budget(max_seconds=0.02)).arun("Write.")
 
 
-async def test_the_time_may_be_up_in_the_middle_of_a_check():
+async def test_the_time_may_be_up_in_the_middle_of_a_check(clock):
     async def slow(draft: Draft) -> bool:
         await asyncio.sleep(60)
         return True
@@ -479,7 +479,7 @@ async def test_the_time_may_be_up_in_the_middle_of_a_check():
     assert (result.text, result.stop_reason, result.reviewed) == ("attempt 1: x", StopReason.TIME_BUDGET, False)
 
 
-async def test_the_time_may_be_up_in_the_middle_of_a_reflection():
+async def test_the_time_may_be_up_in_the_middle_of_a_reflection(clock):
     async def slow(asked):
         await asyncio.sleep(60)
 
@@ -489,12 +489,13 @@ async def test_the_time_may_be_up_in_the_middle_of_a_reflection():
     assert result.lessons == ()
 
 
-async def test_a_test_run_is_killed_when_the_time_is_up():
+async def test_a_test_run_is_killed_when_the_time_is_up(clock):
     check = CommandEvaluator([sys.executable, "-c", "import time; time.sleep(60)"], timeout_s=50)
 
-    result = await Reflexion(numbered(1), check, lessons(1), budget=Budget(max_seconds=0.5)).arun("Write.")
+    async with asyncio.timeout(30):
+        result = await Reflexion(numbered(1), check, lessons(1), budget=Budget(max_seconds=0.5)).arun("Write.")
 
-    assert (result.stop_reason, result.elapsed_s < 10) == (StopReason.TIME_BUDGET, True)
+    assert result.stop_reason == StopReason.TIME_BUDGET
 
 
 async def test_a_judge_that_gives_prose_for_ever_is_asked_a_bounded_number_of_times():

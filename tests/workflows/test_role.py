@@ -153,18 +153,19 @@ async def test_a_draft_that_a_guard_blocked_does_not_count_as_one():
     assert (result.stop_reason, result.approved) == (StopReason.BLOCKED, False)
 
 
-async def test_a_role_that_runs_out_of_time_hands_over_the_draft_it_had():
+async def test_a_role_that_runs_out_of_time_hands_over_the_draft_it_had(unhurried):
     async def never(request):
         await asyncio.sleep(60)
 
     drafter = DrafterCritic(ScriptedChatModel("inner draft"), ScriptedChatModel(never))
 
-    result = await BestOfN(drafter, lambda draft: True, 1, budget=Budget(max_seconds=0.2)).arun("task")
+    async with asyncio.timeout(30):
+        result = await BestOfN(drafter, lambda draft: True, 1, budget=Budget(max_seconds=0.2)).arun("task")
 
-    assert (result.text, result.elapsed_s < 5) == ("inner draft", True)
+    assert result.text == "inner draft"
 
 
-async def test_a_role_that_runs_out_of_time_hands_over_its_draft_in_a_stream_too():
+async def test_a_role_that_runs_out_of_time_hands_over_its_draft_in_a_stream_too(unhurried):
     async def never(request):
         await asyncio.sleep(60)
 
@@ -540,9 +541,10 @@ async def test_what_a_role_warned_of_is_heard_once():
 
 
 async def test_ending_a_stream_early_ends_the_role_that_is_at_work():
-    cancelled = asyncio.Event()
+    begun, cancelled = asyncio.Event(), asyncio.Event()
 
     async def slow(request):
+        begun.set()
         try:
             await asyncio.sleep(60)
         finally:
@@ -551,7 +553,7 @@ async def test_ending_a_stream_early_ends_the_role_that_is_at_work():
     events = DrafterCritic(agent(slow), ScriptedChatModel()).astream("task")
     async for event in events:
         if isinstance(event, ModelStarted):
-            await asyncio.sleep(0.01)
+            await begun.wait()
             break
     await events.aclose()
 

@@ -210,19 +210,19 @@ async def test_a_limit_before_there_is_a_draft_is_an_error():
     assert (caught.value.reason, caught.value.partial) == (StopReason.TIME_BUDGET, None)
 
 
-async def test_the_time_limit_in_the_middle_of_a_draft_returns_the_draft_before_it():
+async def test_the_time_limit_in_the_middle_of_a_draft_returns_the_draft_before_it(clock):
     async def never(request):
         await asyncio.sleep(60)
 
     model = ScriptedChatModel("a", never)
 
-    result = await Writing(model, rejects, budget=Budget(max_seconds=0.1)).arun("task")
+    async with asyncio.timeout(30):
+        result = await Writing(model, rejects, budget=Budget(max_seconds=0.1)).arun("task")
 
     assert (result.text, result.stop_reason, len(result.attempts)) == ("a", StopReason.TIME_BUDGET, 1)
-    assert result.elapsed_s < 5
 
 
-async def test_the_time_limit_in_the_middle_of_a_judgement_keeps_the_draft_unreviewed():
+async def test_the_time_limit_in_the_middle_of_a_judgement_keeps_the_draft_unreviewed(clock):
     async def judge(draft):
         await asyncio.sleep(60)
 
