@@ -18,7 +18,7 @@ from turns import agent_on, all_messages, check_turns
 
 from reactflow.stores import open_store
 
-PATIENCE_S = 60
+PATIENCE_S = 300
 PADDING = 200_000  # so that writing takes a while
 
 

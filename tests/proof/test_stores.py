@@ -48,7 +48,7 @@ async def test_a_server_that_goes_in_the_middle_of_a_turn_costs_at_most_that_tur
         agent = agent_on(store)
         await agent.arun("before", conversation_id="c")
         if database == "redis":
-            await asyncio.sleep(1.5)  # until it is on the disk: its log is written once a second
+            await on_disk(store)
 
         async with store.turn("c"):
             await services("restart" if how == "restart" else "kill", database)
@@ -62,6 +62,16 @@ async def test_a_server_that_goes_in_the_middle_of_a_turn_costs_at_most_that_tur
             await agent.arun("after", conversation_id="c")
         assert check_turns(await all_messages(store, "c")) == ["before", "after"]
         assert check_turns(await all_messages(store, "d")) == ["other"]
+
+
+async def on_disk(store):
+    """Wait until Redis has written its log, which it does a moment after the reply."""
+    async with asyncio.timeout(60):
+        while True:
+            told = await store._run("look", lambda redis: redis.info("persistence"))
+            if told["aof_buffer_length"] == told["aof_pending_bio_fsync"] == 0:
+                return
+            await asyncio.sleep(0.1)
 
 
 async def messages_of(question, store):
