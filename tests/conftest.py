@@ -25,13 +25,23 @@ class Clock:
     def monotonic(self) -> float:
         return self.now
 
+    def late(self, value: object) -> Callable[[object], object]:
+        """A model's reply or an evaluator that gives *value*, and leaves 0.1 s of a minute to what comes next."""
+
+        def give(_: object) -> object:
+            self.now += 59.9
+            return value
+
+        return give
+
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The time of budgets and of stores in memory.
 
     On a slow machine work uses up no budget then, and what hangs is still cut: the timer that cuts it is a real one,
-    and gets what is left of the budget when the work begins.
+    and gets what is left of the budget when the work begins.  So a budget of a minute and a step that is late let all
+    before it succeed, and what hangs after it is cut at once.
     """
     clock = Clock()
     for module in ("budget", "store"):

@@ -108,9 +108,9 @@ async def test_a_limit_after_a_draft_returns_the_whole_turn(clock):
     async def hang(request):
         await asyncio.sleep(5)
 
-    model = ScriptedChatModel(calls("pay", amount=1), "D1", "D2")
+    model = ScriptedChatModel(calls("pay", amount=1), "D1", clock.late("D2"))
     judge = ScriptedChatModel('{"passed": false, "feedback": "F"}', hang)
-    agent = ReflectionAgent(model=model, judge_model=judge, tools=[pay], budget=Budget(max_seconds=0.2))
+    agent = ReflectionAgent(model=model, judge_model=judge, tools=[pay], budget=Budget(max_seconds=60))
 
     result = await agent.arun("Q")
 
@@ -583,9 +583,9 @@ async def test_usage_of_a_cut_call_is_unknown_and_not_nothing(clock):
         await asyncio.sleep(5)
 
     agent = ReflectionAgent(
-        model=ScriptedChatModel(says("D1", usage=Usage(1, 1))),
+        model=ScriptedChatModel(clock.late(says("D1", usage=Usage(1, 1)))),
         judge_model=ScriptedChatModel(hang),
-        budget=Budget(max_seconds=0.1),
+        budget=Budget(max_seconds=60),
     )
     result = await agent.arun("Q")
     assert result.usage_by_role["judge"].unknown_calls == 1

@@ -1,6 +1,7 @@
 """A run on a terminal and without one, from events made by hand."""
 
 import io
+import re
 from dataclasses import dataclass
 
 import pyte
@@ -174,8 +175,8 @@ def test_the_moving_part_shows_the_call_the_running_tools_the_text_and_what_was_
     lines = written(console).strip("\0").splitlines()
 
     assert lines[:2] == ["first line", "last line"]
-    assert lines[2][1:].startswith(' weather(city="北京") 0.0')
-    assert lines[3][1:].startswith(" judge round 2 · 1,234 tokens · 1 call · $1.00 · 0.0")
+    assert re.match(r' weather\(city="北京"\) \d+\.\d+ s', lines[2][1:])
+    assert re.match(r" judge round 2 · 1,234 tokens · 1 call · \$1\.00 · \d+\.\d+ s", lines[3][1:])
 
 
 def test_the_model_is_seen_thinking_until_it_writes():

@@ -289,8 +289,8 @@ async def hang(_):
 
 
 async def test_a_judge_that_never_answers_is_cut_and_the_row_has_a_status(catalog, clock):
-    spec = reflection(catalog, request_timeout="0.1")
-    runner, _ = runner_of(spec, says("draft"), hang)
+    spec = reflection(catalog, request_timeout="60")
+    runner, _ = runner_of(spec, clock.late(says("draft")), hang)
 
     outcome = await runner.run("Write.")
 

@@ -576,17 +576,17 @@ async def never(request):
 
 
 async def test_the_time_limit_in_the_middle_of_a_review_keeps_the_text(clock):
-    config = LoopConfig(timeout_seconds=0.1)
+    config = LoopConfig(timeout_seconds=60)
 
-    result = await refining(ScriptedChatModel(TEXT), ScriptedChatModel(never), config=config).arun("Write.")
+    result = await refining(ScriptedChatModel(clock.late(TEXT)), ScriptedChatModel(never), config=config).arun("Write.")
 
     assert (result.text, result.stop_reason, result.stopped_reason) == (TEXT, StopReason.TIME_BUDGET, "timeout")
 
 
 async def test_the_time_limit_in_the_middle_of_a_revision_keeps_the_text_before_it(clock):
-    writer, config = ScriptedChatModel(TEXT, never), LoopConfig(timeout_seconds=0.1)
+    writer, config = ScriptedChatModel(TEXT, never), LoopConfig(timeout_seconds=60)
 
-    result = await refining(writer, ScriptedChatModel(review(NAME_PLAN)), config=config).arun("Write.")
+    result = await refining(writer, ScriptedChatModel(clock.late(review(NAME_PLAN))), config=config).arun("Write.")
 
     assert (result.text, result.stopped_reason, result.reviewed) == (TEXT, "timeout", True)
 

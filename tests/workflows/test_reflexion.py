@@ -474,7 +474,8 @@ async def test_the_time_may_be_up_in_the_middle_of_a_check(clock):
         await asyncio.sleep(60)
         return True
 
-    result = await Reflexion(numbered(1), slow, lessons(1), budget=Budget(max_seconds=0.05)).arun("Write.")
+    actor = ScriptedChatModel(clock.late("attempt 1: x"))
+    result = await Reflexion(actor, slow, lessons(1), budget=Budget(max_seconds=60)).arun("Write.")
 
     assert (result.text, result.stop_reason, result.reviewed) == ("attempt 1: x", StopReason.TIME_BUDGET, False)
 
@@ -483,7 +484,8 @@ async def test_the_time_may_be_up_in_the_middle_of_a_reflection(clock):
     async def slow(asked):
         await asyncio.sleep(60)
 
-    result = await Reflexion(numbered(1), never, slow, budget=Budget(max_seconds=0.05)).arun("Write.")
+    check = clock.late(EvalResult(False, "no good"))
+    result = await Reflexion(numbered(1), check, slow, budget=Budget(max_seconds=60)).arun("Write.")
 
     assert (result.text, result.stop_reason, result.reviewed) == ("attempt 1: x", StopReason.TIME_BUDGET, True)
     assert result.lessons == ()

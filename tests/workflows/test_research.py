@@ -631,9 +631,9 @@ async def test_the_time_may_be_up_in_the_middle_of_a_search(clock):
     async def search(query):
         await asyncio.sleep(60)
 
-    result = await ResearchReflexion(ScriptedChatModel(draft("a")), search, budget=Budget(max_seconds=0.05)).arun(
-        QUESTION
-    )
+    result = await ResearchReflexion(
+        ScriptedChatModel(clock.late(draft("a"))), search, budget=Budget(max_seconds=60)
+    ).arun(QUESTION)
 
     assert (result.text, result.stop_reason, result.researched) == (
         "I am not sure.",
@@ -846,8 +846,8 @@ async def test_a_round_that_the_time_cut_short_was_begun(clock):
             await asyncio.sleep(9)
         return [PRIZE]
 
-    model = ScriptedChatModel(draft("q"), final(CITED, "slow"))
+    model = ScriptedChatModel(draft("q"), clock.late(final(CITED, "slow")))
 
-    result = await ResearchReflexion(model, slow, 3, budget=Budget(max_seconds=0.3)).arun(QUESTION)
+    result = await ResearchReflexion(model, slow, 3, budget=Budget(max_seconds=60)).arun(QUESTION)
 
     assert (result.stop_reason, result.iterations) == (StopReason.TIME_BUDGET, 2)

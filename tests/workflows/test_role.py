@@ -153,25 +153,25 @@ async def test_a_draft_that_a_guard_blocked_does_not_count_as_one():
     assert (result.stop_reason, result.approved) == (StopReason.BLOCKED, False)
 
 
-async def test_a_role_that_runs_out_of_time_hands_over_the_draft_it_had(unhurried):
+async def test_a_role_that_runs_out_of_time_hands_over_the_draft_it_had(clock, unhurried):
     async def never(request):
         await asyncio.sleep(60)
 
-    drafter = DrafterCritic(ScriptedChatModel("inner draft"), ScriptedChatModel(never))
+    drafter = DrafterCritic(ScriptedChatModel(clock.late("inner draft")), ScriptedChatModel(never))
 
     async with asyncio.timeout(30):
-        result = await BestOfN(drafter, lambda draft: True, 1, budget=Budget(max_seconds=0.2)).arun("task")
+        result = await BestOfN(drafter, lambda draft: True, 1, budget=Budget(max_seconds=60)).arun("task")
 
     assert result.text == "inner draft"
 
 
-async def test_a_role_that_runs_out_of_time_hands_over_its_draft_in_a_stream_too(unhurried):
+async def test_a_role_that_runs_out_of_time_hands_over_its_draft_in_a_stream_too(clock, unhurried):
     async def never(request):
         await asyncio.sleep(60)
 
-    drafter = DrafterCritic(ScriptedChatModel("inner draft"), ScriptedChatModel(never))
+    drafter = DrafterCritic(ScriptedChatModel(clock.late("inner draft")), ScriptedChatModel(never))
 
-    workflow = BestOfN(drafter, lambda draft: True, 1, budget=Budget(max_seconds=0.2))
+    workflow = BestOfN(drafter, lambda draft: True, 1, budget=Budget(max_seconds=60))
     events = [event async for event in workflow.astream("task")]
 
     assert events[-1].text == "inner draft"

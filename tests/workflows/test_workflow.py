@@ -216,8 +216,9 @@ async def test_the_time_limit_in_the_middle_of_a_draft_returns_the_draft_before_
 
     model = ScriptedChatModel("a", never)
 
+    late = clock.late(Judgement(False, "not a"))
     async with asyncio.timeout(30):
-        result = await Writing(model, rejects, budget=Budget(max_seconds=0.1)).arun("task")
+        result = await Writing(model, late, budget=Budget(max_seconds=60)).arun("task")
 
     assert (result.text, result.stop_reason, len(result.attempts)) == ("a", StopReason.TIME_BUDGET, 1)
 
@@ -226,7 +227,7 @@ async def test_the_time_limit_in_the_middle_of_a_judgement_keeps_the_draft_unrev
     async def judge(draft):
         await asyncio.sleep(60)
 
-    result = await Writing(ScriptedChatModel("a"), judge, budget=Budget(max_seconds=0.1)).arun("task")
+    result = await Writing(ScriptedChatModel(clock.late("a")), judge, budget=Budget(max_seconds=60)).arun("task")
 
     assert (result.text, result.stop_reason, result.reviewed) == ("a", StopReason.TIME_BUDGET, False)
     assert (result.attempts[0].judgement, result.attempts[0].verdict) == (None, None)
