@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -33,8 +34,10 @@ async def in_flight(
     concurrency: int,
     ordered: bool = True,
     window: int | None = None,
-) -> AsyncIterator[tuple[T, R]]:
+) -> AsyncGenerator[tuple[T, R], None]:
     """Do *work* on each of *items*, so many at a time, and yield each with what came of it.
+
+    Iterate inside ``aclosing``: an error of the reader's own ends the iteration, and the work, only there.
 
     Args:
         items: Taken one by one, as they are needed.
@@ -286,12 +289,13 @@ async def run_batch(
             concurrency=job.settings.concurrency,
             ordered=job.settings.ordered,
         )
-        async for row, outcome in answered:
-            _write(job, sink, report, row, outcome)
-            report.from_journal, report.elapsed_s = job.from_journal, time.monotonic() - started
-            if watch is not None:
-                report.fraction = source.fraction()
-                watch(report)
+        async with aclosing(answered):  # what fails here must end the calls under way: they cost money
+            async for row, outcome in answered:
+                _write(job, sink, report, row, outcome)
+                report.from_journal, report.elapsed_s = job.from_journal, time.monotonic() - started
+                if watch is not None:
+                    report.fraction = source.fraction()
+                    watch(report)
         report.fraction = 1.0
         job.check_money(report.rows)
     report.warnings += sink.warnings

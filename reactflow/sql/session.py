@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -263,12 +264,13 @@ class _Answering:
         settings = self.job.settings
         try:
             answered = in_flight(self._asked(), self._ask, concurrency=settings.concurrency, ordered=settings.ordered)
-            async for (number, _, key), outcome in answered:
-                self._note(number, key, outcome)
-                self.report.elapsed_s = time.monotonic() - started
-                self.report.fraction = self.report.rows / max(1, self.count)
-                if self.watch is not None:
-                    self.watch(self.report)
+            async with aclosing(answered):  # what fails here must end the calls under way: they cost money
+                async for (number, _, key), outcome in answered:
+                    self._note(number, key, outcome)
+                    self.report.elapsed_s = time.monotonic() - started
+                    self.report.fraction = self.report.rows / max(1, self.count)
+                    if self.watch is not None:
+                        self.watch(self.report)
             self.job.check_money(self.report.rows)
         except Exception:
             self._flush()  # not on a cancel: whoever waited has gone, and may have closed the engine

@@ -163,6 +163,37 @@ async def test_a_failing_row_can_end_the_job(rows, tmp_path):
     assert not (tmp_path / "out.jsonl").exists()
 
 
+async def turns_of_the_loop():
+    for _ in range(500):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("failing", ["the row", "the watcher"])
+async def test_a_job_that_has_failed_pays_for_no_call_more(rows, tmp_path, monkeypatch, failing):
+    calls = 0
+
+    async def agent(prompt):
+        nonlocal calls
+        calls += 1
+        await asyncio.sleep(0)
+        if prompt == "1" and failing == "the row":
+            raise RuntimeError
+        return prompt
+
+    def watch(report):
+        if failing == "the watcher":
+            raise WorkflowError("broken", role="watcher", iteration=1)
+
+    source = rows(*({"prompt": str(number)} for number in range(2_000)))
+    with pytest.raises(WorkflowError) as error:  # which holds the frames that a collector would close
+        await batch(agent, source, tmp_path / "out.jsonl", concurrency=5, handle_exception="fail", watch=watch)
+    at_the_error = calls
+    await turns_of_the_loop()
+
+    assert (calls, error.value is not None) == (at_the_error, True)
+    assert calls < 20
+
+
 AT_THE_LIMIT = Outcome(Status.MAX_ITERATIONS, "draft", FrozenDict(stop_reason="max_iterations"))
 
 

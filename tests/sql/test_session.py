@@ -1,5 +1,6 @@
 """Scripts: calls of agents in every form, policies, tables that are files, errors, and what it costs."""
 
+import asyncio
 import builtins
 import gzip
 import json
@@ -7,6 +8,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
+from reactflow.background import run_blocking
 from reactflow.batch.calls import Spending
 from reactflow.batch.job import JobSettings, JobStopped
 from reactflow.batch.journal import Journal
@@ -308,6 +310,23 @@ def test_a_failing_row_can_end_the_statement(session, rows):
 
     with pytest.raises(WorkflowError, match="handle_exception is 'fail'"):
         rows(run, f"SELECT * FROM claims c, {CALL}")
+
+
+def test_a_statement_that_has_failed_pays_for_no_call_more(session, rows, model):
+    run = session(job=JobSettings(handle_exception="fail", concurrency=5))
+    rows(run, "CREATE TABLE many AS SELECT CAST(NULLIF(range, 0) AS VARCHAR) AS text FROM range(2000)")
+
+    async def turns_of_the_loop():
+        for _ in range(500):
+            await asyncio.sleep(0)
+
+    with pytest.raises(WorkflowError) as error:  # which holds the frames that a collector would close
+        rows(run, "SELECT * FROM many, LATERAL TABLE(AI_RUN_AGENT('extractor', text))")
+    at_the_error = len(model.seen)
+    run_blocking(turns_of_the_loop())
+
+    assert (len(model.seen), error.value is not None) == (at_the_error, True)
+    assert len(model.seen) < 20
 
 
 def test_a_left_join_keeps_rows_without_an_answer(session, rows):
