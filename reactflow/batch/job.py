@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from reactflow.batch.calls import Listen, RowCalls, Spending
 from reactflow.batch.journal import Journal, RowId
 from reactflow.batch.limits import Limits
-from reactflow.batch.rows import Asking, Row
-from reactflow.batch.sinks import Sink, input_name
+from reactflow.batch.rows import Asking, Record, Row
+from reactflow.batch.sinks import Sink
 from reactflow.batch.sources import Source
 from reactflow.errors import BudgetExceeded, ConfigurationError, WorkflowError
 from reactflow.frozen import FrozenDict
@@ -247,7 +247,7 @@ class Report:
 
     @property
     def all_failed(self) -> bool:
-        """Whether there were rows and each one failed: then it is not the rows."""
+        """Whether there were rows and every one failed, which hints at the server or the agent and not at the rows."""
         return 0 < self.by_status.get(Status.FAILED.value, 0) == self.rows
 
 
@@ -276,12 +276,15 @@ async def run_batch(
     Raises:
         ConfigurationError: Something was put together wrongly; no row was asked.
         JobStopped: The money was used up; start it again to go on.
-        StoreError: A file cannot be written.
+        StoreError: A file cannot be written, or the input breaks off.
         WorkflowError: A row failed, where that ends the job.
     """
     job, asking = Job(runner, settings or JobSettings()), asking or Asking()
     report = Report(spending=job.settings.spending)
     started = time.monotonic()
+    if source.columns:
+        asking.check(Record(0, dict.fromkeys(source.columns)))
+    sink.check(source)
     with sink:
         answered = in_flight(
             _rows(source, asking, job),
@@ -305,8 +308,6 @@ async def run_batch(
 
 def _rows(source: Source, asking: Asking, job: Job) -> Iterator[Row]:
     for record in source:
-        if record.number == 1:
-            asking.check(record)
         if job.spent_up():
             return
         yield asking.read(record)
@@ -328,10 +329,9 @@ def _write(job: Job, sink: Sink, report: Report, row: Row, outcome: Outcome) -> 
     if job.settings.only_approved and not settled.approved:
         return
     report.written += 1
-    sink.write(_as_written(row, settled))
+    sink.write({**sink.renamed(row.record.data), **_as_written(settled)})
 
 
-def _as_written(row: Row, outcome: Outcome) -> dict[str, Any]:
-    data = {input_name(name): value for name, value in row.record.data.items()}
+def _as_written(outcome: Outcome) -> dict[str, Any]:
     metadata = {key: value for key, value in outcome.metadata.items() if key != "transient"}
-    return {**data, "status": outcome.status.value, "response": outcome.response, "metadata": metadata}
+    return {"status": outcome.status.value, "response": outcome.response, "metadata": metadata}

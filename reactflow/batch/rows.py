@@ -6,9 +6,11 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Final
 
 from reactflow.errors import ConfigurationError
+from reactflow.messages import readable
 
 _COLUMN: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 
@@ -117,7 +119,27 @@ def _text_of(data: Mapping[str, Any], name: str) -> str | None:
 
 
 def as_text(value: Any) -> str:
-    """*value* as a prompt shows it: a text as it is, anything else as JSON."""
+    """*value* as a prompt shows it: a text as it is, a number in figures, anything else as JSON."""
     if isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return json.dumps(value) if isinstance(value, float) else as_json(value)  # NaN is a text, but no JSON
+
+
+def as_json(value: Any) -> str:
+    """*value* as one line of JSON that UTF-8 can carry.
+
+    Null stands for a number that JSON does not know (NaN, infinity), a text for anything else without a form there.
+    """
+    try:
+        line = json.dumps(value, ensure_ascii=False, default=str, allow_nan=False)
+    except (TypeError, ValueError):  # a name that is no text, or such a number: look at each
+        line = json.dumps(_known(value), ensure_ascii=False, default=str, allow_nan=False)
+    return readable(line)
+
+
+def _known(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str | int | None) else str(key): _known(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_known(item) for item in value]
+    return None if isinstance(value, float) and not isfinite(value) else value

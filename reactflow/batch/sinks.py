@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import csv
+import errno
 import gzip
-import io
-import json
 import os
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Protocol, Self
 
-from reactflow.batch.rows import as_text
-from reactflow.batch.sources import arrow, format_of
+from reactflow.batch.columns import RESULT, output_names, warn_of_extra
+from reactflow.batch.parquet import UntypedParquet, typed
+from reactflow.batch.rows import as_json, as_text
+from reactflow.batch.sources import Source, arrow, format_of
 from reactflow.errors import ConfigurationError, StoreError
 from reactflow.messages import readable
 
 if sys.platform != "win32":
     import fcntl
-
-RESULT: Final = ("status", "response", "metadata")
-"""The columns that are added to those of the input; an input column of such a name becomes ``input_...``."""
 
 
 class Writer(Protocol):
@@ -36,6 +35,13 @@ class Writer(Protocol):
         """Write what is left."""
         ...
 
+    def abandon(self) -> None:
+        """Let the file go as it is: something failed."""
+        ...
+
+
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 
 class Sink:
     """The output of a job, a context manager.
@@ -46,39 +52,72 @@ class Sink:
     Args:
         path: Where it goes; the name says the format.
         schema: The Arrow schema of the input, where it has one.
+        columns: The columns of the input, where they are known; else CSV has those of the first row.  A job says both.
 
     Raises:
         ConfigurationError: The name says no format, the folder is missing, or another job writes there.
     """
 
-    def __init__(self, path: str | Path, schema: Any = None) -> None:
+    def __init__(self, path: str | Path, schema: Any = None, columns: Iterable[str] | None = None) -> None:
         self.path = Path(path)
         self.part = self.path.with_name(f"{self.path.name}.part")
         self.warnings: list[str] = []
         self._kind, self._schema = format_of(self.path), schema
+        if self._kind == "parquet":
+            arrow()  # where it is missing, that is said at once
+        self._names = None if columns is None else output_names(columns)
         self._file: IO[bytes] | None = None
         self._writer: Writer | None = None
 
+    def check(self, source: Source) -> None:
+        """Take the columns and types of *source*, and see whether its rows can be written here.
+
+        Raises:
+            ConfigurationError: They cannot, or this is the very file that is read.
+        """
+        for own in (self.path, self.part):
+            if own.exists() and own.samefile(source.path):
+                raise ConfigurationError(f"{own} is the file that is read; name another output.")
+        self._schema, self._names = source.schema, output_names(source.columns)
+        self._open().close()
+
+    def renamed(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """A row of the input by the names that its columns have in the output."""
+        names = self._names or {}
+        if not data.keys() <= names.keys():
+            names = output_names([*names, *data])
+        return {names[name]: value for name, value in data.items()}
+
     def __enter__(self) -> Self:
+        self._file = self._open()
+        try:
+            self._writer = self._make(self._file)
+        except BaseException:
+            self._file.close()
+            raise
+        return self
+
+    def _open(self) -> IO[bytes]:
         if not self.path.parent.is_dir():
             raise ConfigurationError(f"There is no folder {self.path.parent}; make it first.")
         if self.path.is_dir():
             raise ConfigurationError(f"{self.path} is a folder; name a file.")
         try:
-            self._file = _locked(self.part)
+            return _locked(self.part)
         except BlockingIOError as error:
             words = f"Another job is writing {self.path}; wait for it, or name another file."
             raise ConfigurationError(words) from error
         except OSError as error:
             raise ConfigurationError(f"{self.part} cannot be written: {error.strerror}.") from error
-        self._writer = self._make(self._file)
-        return self
 
     def _make(self, file: IO[bytes]) -> Writer:
+        columns = None if self._names is None else [*self._names.values(), *RESULT]
         if self._kind == "parquet":
-            return ParquetWriter(file, self._schema, self.warnings)
+            if self._schema is not None:
+                return typed(file, self._schema, self.warnings)
+            return UntypedParquet(file, columns or (), self.path.parent, self.warnings)
         out: IO[bytes] = gzip.GzipFile(fileobj=file, mode="wb") if self.path.suffix == ".gz" else file  # type: ignore[assignment]
-        return JsonWriter(out) if self._kind == "jsonl" else CsvWriter(out, self._kind, self.warnings)
+        return JsonWriter(out) if self._kind == "jsonl" else CsvWriter(out, self._kind, columns, self.warnings)
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Add *row*.
@@ -94,190 +133,123 @@ class Sink:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         assert self._file is not None
+        assert self._writer is not None
         try:
             with self._file:
                 if kind is None:
-                    self._commit(self._file)
+                    self._commit(self._file, self._writer)
+                else:
+                    self._writer.abandon()
         except OSError as failure:
             if kind is None:  # else what ended the job is what counts, and not that closing failed too
                 raise self._unwritten(failure) from failure
 
-    def _commit(self, file: IO[bytes]) -> None:
-        assert self._writer is not None
-        self._writer.close()
+    def _commit(self, file: IO[bytes], writer: Writer) -> None:
+        writer.close()
         file.flush()
         os.fsync(file.fileno())
         os.replace(self.part, self.path)
 
     def _unwritten(self, error: OSError) -> StoreError:
-        return StoreError(f"{self.part} cannot be written: {error}. Make room and start the job again.")
+        advice = "Make room" if error.errno in _NO_ROOM else "Mend that"
+        return StoreError(f"{self.part} cannot be written: {error}. {advice} and start the job again.")
 
 
 def _locked(path: Path) -> IO[bytes]:
     """The file at *path*, empty, and nobody else's until it is closed."""
-    file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
-    try:
-        if sys.platform != "win32":
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        file.truncate()
-    except BaseException:
+    while True:
+        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+        try:
+            if sys.platform != "win32":
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_at(file, path):
+                file.truncate()
+                return file
+        except BaseException:
+            file.close()
+            raise
         file.close()
-        raise
-    return file
 
 
-class JsonWriter:
-    """One JSON object a line."""
+def _is_at(file: IO[bytes], path: Path) -> bool:
+    """Whether *file* is still the one at *path*: another job may have given it its name while it was opened here."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    return False
 
+
+class _TextWriter:
     def __init__(self, out: IO[bytes]) -> None:
         self._out = out
 
-    def write(self, row: Mapping[str, Any]) -> None:
-        """Add *row*."""
-        line = json.dumps(row, ensure_ascii=False, default=str)
-        self._out.write(readable(line).encode() + b"\n")
-
     def close(self) -> None:
         """Write what is left."""
-        _finish(self._out)
+        if isinstance(self._out, gzip.GzipFile):
+            self._out.close()
+        else:
+            self._out.flush()
+
+    def abandon(self) -> None:
+        """Let the file go as it is: what is compressed would else be ended when it is collected."""
+        with suppress(OSError):
+            _TextWriter.close(self)
 
 
-def _finish(out: IO[bytes]) -> None:
-    if isinstance(out, gzip.GzipFile):
-        out.close()
-    else:
-        out.flush()
+class JsonWriter(_TextWriter):
+    """One JSON object a line."""
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Add *row*."""
+        self._out.write(as_json(row).encode() + b"\n")
 
 
-class CsvWriter:
-    """Comma-separated values; the columns are those of the first row that could be read, or of the first 1,000."""
+class CsvWriter(_TextWriter):
+    """Comma-separated values, or tabs; *columns* are those of the first row where they are not given."""
 
-    GROUP: Final = 1000
-
-    def __init__(self, out: IO[bytes], kind: str, warnings: list[str]) -> None:
-        self._out = out
-        self._text = io.TextIOWrapper(out, "utf-8", newline="", write_through=True)
-        self._rows = csv.writer(self._text, delimiter="\t" if kind == "tsv" else ",", lineterminator="\n")
-        self._columns: list[str] | None = None
-        self._held: list[Mapping[str, Any]] = []  # rows of which nothing could be read, before any that could
+    def __init__(self, out: IO[bytes], kind: str, columns: list[str] | None, warnings: list[str]) -> None:
+        super().__init__(out)
+        self._delimiter = "\t" if kind == "tsv" else ","
+        self._columns = columns
+        self._begun = False
         self._warnings = warnings
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Add *row*; what there is no column for is left out, with a warning."""
+        columns = self._begin(row)
+        warn_of_extra(row, columns, self._warnings)
+        self._add(row.get(name) for name in columns)
+
+    def close(self) -> None:
+        """Write what is left."""
         if self._columns is not None:
-            self._add(row, self._columns)
-            return
-        self._held.append(row)
-        if row.keys() - RESULT or len(self._held) >= self.GROUP:
-            self._begin()
+            self._begin({})
+        super().close()
 
-    def _begin(self) -> None:
-        self._columns = list(self._held[-1])
-        self._rows.writerow([readable(name) for name in self._columns])
-        for row in self._held:
-            self._add(row, self._columns)
-        self._held.clear()
+    def _begin(self, row: Mapping[str, Any]) -> list[str]:
+        self._columns = list(row) if self._columns is None else self._columns
+        if not self._begun:
+            self._begun = True
+            self._add(self._columns)
+        return self._columns
 
-    def _add(self, row: Mapping[str, Any], columns: list[str]) -> None:
-        _warn_of_extra(row, columns, self._warnings)
-        self._rows.writerow([_field(row.get(name)) for name in columns])
-
-    def close(self) -> None:
-        """Write what is left."""
-        if self._held:
-            self._begin()
-        self._text.detach()
-        _finish(self._out)
+    def _add(self, values: Iterable[Any]) -> None:
+        self._out.write(readable(csv_line(values, self._delimiter)).encode())
 
 
-def _field(value: Any) -> str:
-    return "" if value is None else readable(as_text(value))
+def csv_line(values: Iterable[Any], delimiter: str = ",") -> str:
+    """One line of CSV, its end included.
 
+    Python's own writer leaves a lone carriage return as it is, at which its reader begins a new row.
 
-def _warn_of_extra(row: Mapping[str, Any], columns: list[str], warnings: list[str]) -> None:
-    extra = [name for name in row if name not in columns]
-    warning = f"The first row has no column {', '.join(map(repr, extra))}, so it was left out; JSON lines keep it."
-    if extra and warning not in warnings and len(warnings) < 20:
-        warnings.append(warning)
-
-
-class ParquetWriter:
-    """A Parquet file, written in groups of rows.
-
-    The types are those of the input where it has some; else those of the first group, and a value that does not fit
-    is left out with a warning.
+    Args:
+        values: One text for each field, or what :func:`~reactflow.batch.rows.as_text` makes one of; None is empty.
+        delimiter: A comma or a tab.
     """
-
-    GROUP: Final = 1000
-
-    def __init__(self, file: IO[bytes], schema: Any, warnings: list[str]) -> None:
-        self._arrow, self._parquet = arrow(), arrow("parquet")
-        self._file = file
-        self._known = schema
-        self._warnings = warnings
-        self._rows: list[Mapping[str, Any]] = []
-        self._schema: Any = None
-        self._writer: Any = None
-
-    def write(self, row: Mapping[str, Any]) -> None:
-        """Add *row*."""
-        self._rows.append({**row, "metadata": as_text(row.get("metadata"))})
-        if len(self._rows) >= self.GROUP:
-            self._flush()
-
-    def close(self) -> None:
-        """Write what is left."""
-        self._flush()
-        self._writer.close()
-
-    def _flush(self) -> None:
-        if self._writer is None:
-            self._schema = self._make_schema()
-            self._writer = self._parquet.ParquetWriter(self._file, self._schema)
-        for row in self._rows:
-            _warn_of_extra(row, self._schema.names, self._warnings)
-        columns = [self._column(field) for field in self._schema]
-        self._writer.write_table(self._arrow.Table.from_arrays(columns, schema=self._schema))
-        self._rows = []
-
-    def _make_schema(self) -> Any:
-        text = self._arrow.string()
-        result = [self._arrow.field(name, text) for name in RESULT]
-        if self._known is not None:
-            own = [field.with_name(input_name(field.name)).with_nullable(True) for field in self._known]
-        else:
-            names = dict.fromkeys(name for row in self._rows for name in row if name not in RESULT)
-            own = [self._arrow.field(name, self._type_of(name)) for name in names]
-        return self._arrow.schema([*own, *result])
-
-    def _type_of(self, name: str) -> Any:
-        kinds = {type(row[name]) for row in self._rows if row.get(name) is not None}
-        if kinds == {bool}:
-            return self._arrow.bool_()
-        if kinds == {int}:
-            return self._arrow.int64()
-        return self._arrow.float64() if kinds and kinds <= {int, float} else self._arrow.string()
-
-    def _column(self, field: Any) -> Any:
-        values = [row.get(field.name) for row in self._rows]
-        if field.type == self._arrow.string():
-            values = [None if value is None else readable(as_text(value)) for value in values]
-        try:
-            return self._arrow.array(values, field.type)
-        except (self._arrow.ArrowInvalid, self._arrow.ArrowTypeError, OverflowError):
-            return self._arrow.array([self._fitting(value, field) for value in values], field.type)
-
-    def _fitting(self, value: Any, field: Any) -> Any:
-        try:
-            self._arrow.array([value], field.type)
-        except (self._arrow.ArrowInvalid, self._arrow.ArrowTypeError, OverflowError):
-            warning = f"Column {field.name!r} is of type {field.type}; what is of another was left out."
-            if warning not in self._warnings:
-                self._warnings.append(warning)
-            return None
-        return value
+    fields = ["" if value is None else as_text(value) for value in values]
+    line = delimiter.join(f'"{field.replace(_QUOTE, _QUOTE * 2)}"' if _ODD.search(field) else field for field in fields)
+    return f"{line}\n" if line else '""\n'  # an empty line would be no row
 
 
-def input_name(name: str) -> str:
-    """What an input column is called in the output."""
-    return f"input_{name}" if name in RESULT else name
+_QUOTE: Final = '"'
+_ODD: Final = re.compile('[",\t\r\n]|^\ufeff')
+"""What makes quotes necessary; a byte-order mark at the beginning of a file would be taken for its own."""

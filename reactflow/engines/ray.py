@@ -10,11 +10,10 @@ Each row gets the columns ``status``, ``response`` and ``metadata``, as in the o
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
-from reactflow.batch.rows import Asking, Record, Row
-from reactflow.batch.sinks import RESULT, input_name
+from reactflow.batch.columns import RESULT, output_names
+from reactflow.batch.rows import Asking, Record, Row, as_json
 from reactflow.engines.worker import Work, Worker
 from reactflow.errors import ConfigurationError
 from reactflow.frozen import FrozenDict
@@ -123,8 +122,9 @@ def _with_answers(batch: Any, outcomes: list[Outcome | None]) -> Any:
     import pyarrow
 
     kept = [at for at, outcome in enumerate(outcomes) if outcome is not None]
+    names = output_names(batch.column_names)
     table = batch.take(pyarrow.array(kept, pyarrow.int64())).rename_columns(
-        [input_name(name) for name in batch.column_names]
+        [names[each] for each in batch.column_names]
     )
     answers = [_columns(outcome) for outcome in outcomes if outcome is not None]
     for at, name in enumerate(RESULT):
@@ -134,5 +134,4 @@ def _with_answers(batch: Any, outcomes: list[Outcome | None]) -> Any:
 
 def _columns(outcome: Outcome) -> tuple[str, str | None, str | None]:
     facts = {key: value for key, value in outcome.metadata.items() if key != "transient"}
-    metadata = json.dumps(facts, ensure_ascii=False, default=str)
-    return outcome.status.value, outcome.response and readable(outcome.response), readable(metadata)
+    return outcome.status.value, outcome.response and readable(outcome.response), as_json(facts)

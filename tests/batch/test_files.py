@@ -1,17 +1,22 @@
-"""JSON lines, CSV and Parquet, in and out."""
+"""JSON lines, CSV and Parquet as output, and as input again."""
 
-import builtins
+import csv
+import gc
 import gzip
+import io
 import json
-import resource
+import os
+from datetime import date
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from reactflow.batch.rows import Record
-from reactflow.batch.sinks import Sink
-from reactflow.batch.sources import format_of, open_source
+from reactflow.batch.rows import as_json, as_text
+from reactflow.batch.sinks import Sink, csv_line
+from reactflow.batch.sources import open_source
 from reactflow.errors import ConfigurationError, StoreError
 
 
@@ -20,122 +25,6 @@ def written(path, *rows, schema=None):
         for row in rows:
             sink.write({**row, "status": "SUCCESS", "response": "ok", "metadata": {"n": 1}})
     return sink
-
-
-# ------------------------------------------------------------------------------------------------ reading
-
-
-def test_json_lines_are_read_one_by_one_and_blank_ones_are_skipped(tmp_path):
-    path = tmp_path / "x.jsonl"
-    path.write_bytes(b'\xef\xbb\xbf{"id": 1, "p": "\xe4\xbd\xa0\xe5\xa5\xbd"}\n\n  \n{"id": 2}')
-    source = open_source(path)
-
-    assert list(source) == [Record(1, {"id": 1, "p": "你好"}), Record(2, {"id": 2})]
-    assert (source.fraction(), source.schema) == (1.0, None)
-    assert len(list(source)) == 2
-
-
-@pytest.mark.parametrize(
-    ("line", "flaw"),
-    [
-        (b'{"id": 1', "Row 2 is no JSON: "),
-        (b"[1]", "Row 2 is a list; give an object, such as {'prompt': ...}."),
-        (b'{"p": "\xff"}', "Row 2 is no JSON: "),
-        (b'{"p": NaN}', "Row 2 is no JSON: NaN is no JSON."),
-        (b'{"p": 1e400}', "Row 2 is no JSON: 1e400 is more than a number can hold."),
-        (b'{"p": -1E999}', "Row 2 is no JSON: -1E999 is more than a number can hold."),
-        (b"[" * 100_000, "Row 2 is no JSON: "),
-    ],
-)
-def test_a_line_that_is_no_object_is_a_row_with_a_flaw_and_the_next_is_read(tmp_path, line, flaw):
-    path = tmp_path / "x.jsonl"
-    path.write_bytes(b'{"id": 1}\n' + line + b'\n{"id": 3}\n')
-
-    first, second, third = open_source(path)
-
-    assert (first.data, third.data) == ({"id": 1}, {"id": 3})
-    assert second.flaw.startswith(flaw)
-
-
-def test_csv_is_read_by_its_header_with_quotes_line_ends_and_a_mark_at_the_beginning(tmp_path):
-    path = tmp_path / "x.csv"
-    path.write_bytes('\ufeffid,说明\r\n1,"a,""b""\r\nc"\r\n2,\r\n'.encode())
-
-    assert list(open_source(path)) == [Record(1, {"id": "1", "说明": 'a,"b"\r\nc'}), Record(2, {"id": "2", "说明": ""})]
-
-
-def test_a_csv_row_of_another_length_or_encoding_has_a_flaw(tmp_path):
-    path = tmp_path / "x.csv"
-    path.write_bytes(b"a,b\n1\n1,2,3\n\xff,2\n4,5\n")
-
-    short, long, odd, good = open_source(path)
-
-    assert short.flaw == "Row 1 has 1 fields, the header 2."
-    assert long.flaw == "Row 2 has 3 fields, the header 2."
-    assert (odd.flaw, odd.data) == ("Row 3 is not in UTF-8.", {"a": "\ufffd", "b": "2"})
-    assert good == Record(4, {"a": "4", "b": "5"})
-
-
-def test_a_broken_quote_in_csv_is_a_row_with_a_flaw(tmp_path):
-    path = tmp_path / "x.csv"
-    path.write_text('a,b\n"x"y,2\n3,4\n')
-
-    rows = list(open_source(path))
-
-    assert rows[0].flaw.startswith("Row 1 is no CSV")
-    assert rows[-1].data == {"a": "3", "b": "4"}
-
-
-@pytest.mark.parametrize("header", ["a,a\n1,2\n", "a,\n1,2\n"])
-def test_a_csv_header_names_each_column_once(tmp_path, header):
-    (tmp_path / "x.csv").write_text(header)
-
-    with pytest.raises(ConfigurationError, match="must name each column once"):
-        list(open_source(tmp_path / "x.csv"))
-
-
-def test_tabs_and_gzip_are_read_by_the_name(tmp_path):
-    (tmp_path / "x.tsv").write_text("a\tb\n1\t2\n")
-    (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(b'{"a": 1}\n'))
-
-    assert list(open_source(tmp_path / "x.tsv")) == [Record(1, {"a": "1", "b": "2"})]
-    assert list(open_source(tmp_path / "x.jsonl.gz")) == [Record(1, {"a": 1})]
-
-
-def test_parquet_is_read_with_its_types(tmp_path):
-    table = pa.table({"id": [1, 2], "t": pa.array(["x", None])})
-    pq.write_table(table, tmp_path / "x.parquet")
-    source = open_source(tmp_path / "x.parquet")
-
-    assert list(source) == [Record(1, {"id": 1, "t": "x"}), Record(2, {"id": 2, "t": None})]
-    assert (source.fraction(), source.schema) == (1.0, table.schema)
-
-
-def test_the_name_says_what_is_in_a_file(tmp_path):
-    with pytest.raises(ConfigurationError, match=r"let it end in one of \.jsonl"):
-        open_source(tmp_path / "x.xlsx")
-    with pytest.raises(ConfigurationError, match="let it end in one of"):
-        format_of(tmp_path / "x.parquet.gz")
-    with pytest.raises(ConfigurationError, match="There is no file"):
-        open_source(tmp_path / "x.jsonl")
-
-
-def test_without_the_extra_parquet_is_a_clear_error(tmp_path, monkeypatch):
-    real = builtins.__import__
-
-    def without_arrow(name, *args, **kwargs):
-        if name.startswith("pyarrow"):
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    (tmp_path / "x.parquet").write_bytes(b"")
-    monkeypatch.setattr(builtins, "__import__", without_arrow)
-
-    with pytest.raises(ConfigurationError, match=r"pip install 'reactflow\[batch\]'"):
-        open_source(tmp_path / "x.parquet")
-
-
-# ------------------------------------------------------------------------------------------------ writing
 
 
 def test_json_lines_keep_text_readable_and_lone_surrogates_do_no_harm(tmp_path):
@@ -193,11 +82,31 @@ def test_parquet_finds_types_where_the_input_has_none(tmp_path):
     assert table.to_pylist()[1]["m"] == "[1]"
 
 
-def test_a_value_that_does_not_fit_a_parquet_column_is_left_out_with_a_warning(tmp_path, monkeypatch):
-    from reactflow.batch.sinks import ParquetWriter
+def test_a_parquet_file_without_types_of_its_own_loses_no_value_and_no_column(tmp_path):
+    many = [{"key": number, "long": 1, "half": 1, "mixed": True, "exact": 2**60} for number in range(1_500)]
+    last = {"key": "k0", "long": 2**70, "half": 0.5, "mixed": 1, "exact": 0.5, "late": [1, "二"]}
 
-    monkeypatch.setattr(ParquetWriter, "GROUP", 1)
-    sink = written(tmp_path / "x.parquet", {"i": 1}, {"i": "two"}, {"i": 2**70}, {"i": 4})
+    sink = written(tmp_path / "x.parquet", *many, last)
+
+    table = pq.read_table(tmp_path / "x.parquet")
+    row = table.to_pylist()[-1]
+    assert table["key"].to_pylist() == [*map(str, range(1_500)), "k0"]
+    assert (row["long"], row["half"], row["mixed"], row["late"]) == (str(2**70), 0.5, "1", '[1, "二"]')
+    assert table["exact"].to_pylist()[0] == str(2**60)
+    assert table["half"].to_pylist()[:2] == [1.0, 1.0]
+    assert (table.num_rows, sink.warnings, sorted(tmp_path.iterdir())) == (1_501, [], [tmp_path / "x.parquet"])
+
+
+def test_a_whole_number_that_64_bits_hold_stays_one(tmp_path):
+    written(tmp_path / "x.parquet", {"i": 2**63 - 1}, {"i": -(2**63)}, {"i": None})
+
+    assert pq.read_table(tmp_path / "x.parquet")["i"].to_pylist() == [2**63 - 1, -(2**63), None]
+
+
+def test_a_value_that_does_not_fit_the_type_of_the_input_is_left_out_with_a_warning(tmp_path):
+    sink = written(
+        tmp_path / "x.parquet", *({"i": i} for i in (1, "two", 2**70, 4)), schema=pa.schema([("i", "int64")])
+    )
 
     assert pq.read_table(tmp_path / "x.parquet")["i"].to_pylist() == [1, None, None, 4]
     assert sink.warnings == ["Column 'i' is of type int64; what is of another was left out."]
@@ -221,7 +130,7 @@ def test_the_file_has_its_name_only_when_it_is_whole(tmp_path):
         fails()
 
     assert (tmp_path / "x.jsonl").read_text() == "old\n"
-    assert (tmp_path / "x.jsonl.part").exists()
+    assert json.loads((tmp_path / "x.jsonl.part").read_text()) == {"id": 1}
     written(tmp_path / "x.jsonl", {"id": 2})
     assert json.loads((tmp_path / "x.jsonl").read_text())["id"] == 2
     assert not (tmp_path / "x.jsonl.part").exists()
@@ -234,7 +143,31 @@ def test_two_jobs_do_not_write_one_file(tmp_path):
         Sink(tmp_path / "x.jsonl"),
     ):
         pass
-    assert sink.path.exists()
+    sink_of_another = Sink(tmp_path / "x.jsonl")
+    with sink_of_another:
+        sink_of_another.write({"id": 2})
+    assert (tmp_path / "x.jsonl").read_text() == '{"id": 2}\n'
+    assert sink.warnings == []
+
+
+def test_a_job_that_waited_for_the_file_of_another_does_not_empty_what_that_one_wrote(tmp_path, monkeypatch):
+    first, second = Sink(tmp_path / "x.jsonl"), Sink(tmp_path / "x.jsonl")
+    opened = os.fdopen
+
+    def opened_too_late(*args):
+        file = opened(*args)
+        if not first._file.closed:  # between opening the file and taking it, the other job ends well
+            first.__exit__(None, None, None)
+        return file
+
+    first.__enter__()
+    first.write({"paid": 1})
+    monkeypatch.setattr(os, "fdopen", opened_too_late)
+    with second:
+        assert (tmp_path / "x.jsonl").read_text() == '{"paid": 1}\n'
+        second.write({"paid": 2})
+
+    assert (tmp_path / "x.jsonl").read_text() == '{"paid": 2}\n'
 
 
 def test_a_folder_that_is_not_there_is_told_at_once(tmp_path):
@@ -245,18 +178,52 @@ def test_a_folder_that_is_not_there_is_told_at_once(tmp_path):
         pass
 
 
+@pytest.fixture
+def small_disk():
+    """Let no file become larger than 20 bytes."""
+    resource = pytest.importorskip("resource", reason="limits of this kind are a matter of POSIX")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.usefixtures("small_disk")
 @pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz", "x.csv", "x.csv.gz", "x.parquet"])
 @pytest.mark.parametrize("rows", [1, 5_000])
 def test_what_can_be_written_no_further_is_a_clear_error_wherever_it_shows(tmp_path, name, rows):
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20, hard))
-    try:
-        with pytest.raises(StoreError, match="Make room and start the job again"):
-            written(tmp_path / name, *({"p": f"{number:x}" * 30} for number in range(rows)))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with pytest.raises(StoreError, match="Make room and start the job again"):
+        written(tmp_path / name, *({"p": f"{number:x}" * 30} for number in range(rows)))
+    gc.collect()  # where a file that is left open would complain
 
     assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("name", ["x.jsonl.gz", "x.csv", "x.csv.gz", "x.parquet", "typed.parquet"])
+def test_a_job_that_fails_leaves_its_files_without_a_complaint(tmp_path, name):
+    schema = pa.schema([("id", "int64")]) if name == "typed.parquet" else None
+
+    def fails():
+        with Sink(tmp_path / name, schema) as sink:
+            for number in range(1_500):
+                sink.write({"id": number, "status": "SUCCESS", "response": "ok", "metadata": {}})
+            raise KeyError(name)
+
+    with pytest.raises(KeyError):
+        fails()
+    gc.collect()
+
+    assert [path.name for path in tmp_path.iterdir()] == [f"{name}.part"]
+
+
+def test_only_a_full_disk_is_told_to_be_made_room_on(tmp_path):
+    def loses_its_file():
+        with Sink(tmp_path / "x.jsonl") as sink:
+            sink.write({"id": 1})
+            sink.part.unlink()
+
+    with pytest.raises(StoreError, match=r"No such file or directory: .* Mend that and start the job again"):
+        loses_its_file()
 
 
 def test_a_folder_is_no_output_and_that_is_said_before_anything_is_paid_for(tmp_path):
@@ -265,47 +232,77 @@ def test_a_folder_is_no_output_and_that_is_said_before_anything_is_paid_for(tmp_
         pass
 
 
-def test_a_full_disk_is_a_clear_error(tmp_path):
-    class Full:
-        def write(self, row):
-            raise OSError(28, "No space left on device")
-
-        def close(self):
-            pass
-
-    with Sink(tmp_path / "x.jsonl") as sink:
-        sink._writer = Full()
-        with pytest.raises(StoreError, match="Make room and start the job again"):
-            sink.write({})
-        sink._writer = sink._make(sink._file)
-
-
 @pytest.mark.parametrize("name", ["x.csv", "x.tsv"])
-def test_rows_that_could_not_be_read_do_not_cost_the_others_their_columns(tmp_path, name):
-    with Sink(tmp_path / name) as sink:
-        for row in ({}, {}, {"id": "2", "p": "hail"}, {}):
-            sink.write({**row, "status": "SUCCESS", "response": "ok", "metadata": {}})
+@pytest.mark.parametrize("unreadable", [0, 1, 1_001])
+def test_columns_that_are_known_are_there_whatever_the_first_rows_hold(tmp_path, name, unreadable):
+    failed, answered = {"status": "FAILED", "response": None}, {"status": "SUCCESS", "response": "ok"}
+    with Sink(tmp_path / name, columns=["id", "p"]) as sink:
+        for row in [failed] * unreadable + [{"p": "hail", "id": "2", **answered}]:
+            sink.write({**row, "metadata": {}})
 
     header, *lines = (tmp_path / name).read_text("utf-8").replace("\t", ",").splitlines()
     assert header == "id,p,status,response,metadata"
-    assert lines == [",,SUCCESS,ok,{}", ",,SUCCESS,ok,{}", "2,hail,SUCCESS,ok,{}", ",,SUCCESS,ok,{}"]
+    assert lines == [*[",,FAILED,,{}"] * unreadable, "2,hail,SUCCESS,ok,{}"]
     assert sink.warnings == []
 
 
-def test_rows_of_which_none_could_be_read_are_written_all_the_same(tmp_path):
-    with Sink(tmp_path / "x.csv") as sink:
-        for _ in range(2_500):
-            sink.write({"status": "FAILED", "response": None, "metadata": {}})
+@pytest.mark.parametrize(("columns", "text"), [(["id"], "id,status,response,metadata\n"), (None, "")])
+def test_a_csv_without_rows_has_the_columns_that_are_known(tmp_path, columns, text):
+    with Sink(tmp_path / "x.csv", columns=columns):
+        pass
 
-    assert (tmp_path / "x.csv").read_text("utf-8").splitlines() == ["status,response,metadata", *["FAILED,,{}"] * 2_500]
+    assert (tmp_path / "x.csv").read_text() == text
 
 
-@pytest.mark.parametrize("name", ["x.jsonl", "x.csv", "x.parquet"])
-def test_half_a_character_in_a_name_or_a_value_stops_no_job(tmp_path, name):
+def test_half_a_character_in_a_name_or_a_value_stops_no_job(tmp_path):
     (tmp_path / "in.jsonl").write_text('{"k\\ud83d": "v\\ud83d", "ok": "\\ud83d\\ude00"}\n')
     (record,) = open_source(tmp_path / "in.jsonl")
     assert record.data == {"k\ufffd": "v\ufffd", "ok": "😀"}
 
-    written(tmp_path / name, record.data)
+    for name in ("x.jsonl", "x.csv", "x.parquet"):
+        for data in (record.data, {"k\ud83d": "v\ud83d", "ok": "\ud83d\ude00"}):
+            written(tmp_path / name, data)
+            (back,) = open_source(tmp_path / name)
+            assert {key: back.data[key] for key in record.data} == record.data
 
-    assert (tmp_path / name).exists()
+
+# ------------------------------------------------------------------------------------------------ and back
+
+FIELD = st.text() | st.text(alphabet='\r\n",\t\0 a\ufeff中')
+
+
+@given(
+    rows=st.lists(st.tuples(FIELD, FIELD.filter(bool)), min_size=1, max_size=5), kind=st.sampled_from(["csv", "tsv"])
+)
+def test_what_is_written_as_csv_is_read_back_as_it_was(tmp_path_factory, rows, kind):
+    path = tmp_path_factory.mktemp("csv") / f"x.{kind}"
+    with Sink(path, columns=["\ufeffa", "b\r"]) as sink:
+        for first, second in rows:
+            sink.write({"\ufeffa": first, "b\r": second})
+
+    read = [(record.data["\ufeffa"], record.data["b\r"], record.flaw) for record in open_source(path)]
+    assert read == [(first, second, None) for first, second in rows]
+
+
+@given(values=st.lists(FIELD, min_size=1, max_size=5))
+def test_a_line_of_csv_is_read_back_by_pythons_own_reader(values):
+    lines = io.StringIO(csv_line(values) * 2, newline="")
+
+    assert list(csv.reader(lines, strict=True)) == [values] * 2
+
+
+@pytest.mark.parametrize(
+    ("value", "line"),
+    [
+        ({"a": float("nan"), "b": [float("inf"), {"c": -float("inf")}]}, '{"a": null, "b": [null, {"c": null}]}'),
+        ({1: "中", None: 2, (1, 2): float("nan")}, '{"1": "中", "null": 2, "(1, 2)": null}'),
+        ({"at": date(2026, 1, 2), "half": "\ud800"}, '{"at": "2026-01-02", "half": "\ufffd"}'),
+    ],
+)
+def test_json_holds_what_json_knows(value, line):
+    assert as_json(value) == line
+    assert as_text([value]) == f"[{line}]"
+
+
+def test_a_number_alone_keeps_its_word_where_no_json_is_asked_for():
+    assert [as_text(value) for value in (float("nan"), 1.5, 2, "x", None)] == ["NaN", "1.5", "2", "x", "null"]
