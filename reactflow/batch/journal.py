@@ -10,16 +10,19 @@ import hashlib
 import json
 import sqlite3
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from reactflow.errors import StoreError
 from reactflow.frozen import FrozenDict
 from reactflow.messages import AssistantMessage, ToolCall, ToolMessage, Usage, readable
 from reactflow.model import ChatResponse
 from reactflow.specs.outcome import Outcome, Status
+
+T = TypeVar("T")
 
 Answer: TypeAlias = ChatResponse | ToolMessage
 """What a step came to: that of a model, or of a tool."""
@@ -49,7 +52,7 @@ class RowId:
     @classmethod
     def of(cls, spec: str, key: str, prompt: str | None) -> RowId:
         """The id of the row *key* that asks *prompt*."""
-        return cls(spec, key, hash_of(prompt or ""))
+        return cls(spec, readable(key), hash_of(prompt or ""))
 
 
 def hash_of(text: str) -> str:
@@ -64,7 +67,7 @@ class Journal:
         path: The file; made where it is missing.  ``":memory:"`` keeps answers while the object lives.
 
     Raises:
-        StoreError: The file cannot be opened, or is something else.
+        StoreError: The file cannot be opened, or is something else.  Later: it cannot be used, or is damaged.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -87,9 +90,7 @@ class Journal:
     def finished(self, row: RowId) -> Outcome | None:
         """How *row* ended, or None where it has not, or failed."""
         found = self._one("SELECT status, response, metadata FROM finished WHERE spec=? AND key=? AND prompt=?", row)
-        if found is None:
-            return None
-        return Outcome(Status(found[0]), found[1], FrozenDict(json.loads(found[2])))
+        return None if found is None else self._understood(row, lambda: _outcome(*found))
 
     def finish(self, row: RowId, outcome: Outcome) -> None:
         """Note how *row* ended.  A failed one is forgotten, so that it is tried again; the answers that led to it
@@ -106,13 +107,22 @@ class Journal:
         """The answer that *step* of *row* had, or None."""
         sql = "SELECT answer FROM steps WHERE spec=? AND key=? AND prompt=? AND step=?"
         found = self._one(sql, row, step)
-        return None if found is None else _read(found[0])
+        return None if found is None else self._understood(row, lambda: _read(found[0]))
 
     def note(self, row: RowId, step: str, answer: Answer) -> None:
         """Keep the answer of *step*.  One that has no JSON form is not kept: it would be asked for again."""
         with suppress(TypeError, ValueError):
             values = (row.spec, row.key, row.prompt, step, _write(answer))
             self._write("INSERT OR REPLACE INTO steps VALUES (?, ?, ?, ?, ?)", values)
+
+    def _understood(self, row: RowId, read: Callable[[], T]) -> T:
+        try:
+            return read()
+        except (ValueError, TypeError, LookupError, AttributeError) as error:  # whatever stands there instead
+            raise StoreError(
+                f"The answer cache {self.path} is damaged where it keeps row {row.key!r:.80} "
+                f"({type(error).__name__}: {error}). Delete the file, or name another with --cache."
+            ) from error
 
     def _one(self, sql: str, row: RowId, *more: str) -> Any:
         with self._lock:
@@ -127,6 +137,10 @@ class Journal:
                 self._db.execute(sql, values)
             except sqlite3.Error as error:
                 raise StoreError(f"The answer cache {self.path} cannot be written: {error}.") from error
+
+
+def _outcome(status: str, response: str | None, metadata: str) -> Outcome:
+    return Outcome(Status(status), response, FrozenDict(json.loads(metadata)))
 
 
 def _write(answer: Answer) -> str:

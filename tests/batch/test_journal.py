@@ -1,5 +1,8 @@
 """What was paid for is on disk before it is used."""
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
 from reactflow.batch.calls import RowCalls, Spending
@@ -89,6 +92,40 @@ def test_a_file_that_is_no_journal_is_a_clear_error(tmp_path):
 
     with pytest.raises(StoreError, match="Delete it, or name another with --cache"):
         Journal(tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    ("damage", "kind"),
+    [
+        ("UPDATE finished SET metadata = '{\"a'", "JSONDecodeError"),
+        ("UPDATE finished SET metadata = NULL", "TypeError"),
+        ("UPDATE finished SET metadata = '[1]'", "TypeError"),
+        ("UPDATE finished SET status = 'DONE'", "ValueError: 'DONE' is not a valid Status"),
+        ("UPDATE steps SET answer = '{\"te'", "JSONDecodeError"),
+        ("UPDATE steps SET answer = '{}'", "KeyError"),
+        ("UPDATE steps SET answer = '7'", "TypeError"),
+        ("UPDATE steps SET answer = x'ff'", "UnicodeDecodeError"),
+    ],
+)
+def test_a_damaged_row_says_which_file_it_is_and_what_to_do(tmp_path, journal, damage, kind):
+    journal.finish(ROW, Outcome(Status.SUCCESS, "a"))
+    journal.note(ROW, "s", ChatResponse(AssistantMessage("hi")))
+    with closing(sqlite3.connect(tmp_path / "answers.db")) as database, database:
+        database.execute(damage)
+
+    with pytest.raises(StoreError) as error:
+        journal.finished(ROW) if "finished" in damage else journal.step(ROW, "s")
+
+    said = str(error.value)
+    assert said.startswith(f"The answer cache {tmp_path / 'answers.db'} is damaged where it keeps row '7' ({kind}")
+    assert said.endswith("Delete the file, or name another with --cache.")
+
+
+def test_a_key_that_is_half_a_character_is_kept(journal):
+    row = RowId.of("spec", "k\ud800", "Write.")
+    journal.finish(row, Outcome(Status.SUCCESS, "a"))
+
+    assert journal.finished(row).response == "a"
 
 
 def test_a_closed_journal_is_a_clear_error(journal):
