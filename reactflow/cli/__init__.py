@@ -1,4 +1,4 @@
-"""The command line: ``reactflow ask``, ``chat``, ``demo``, ``doctor`` and ``memory``.
+"""The command line: ``reactflow ask``, ``chat``, ``demo``, ``doctor``, ``memory``, ``batch`` and ``sql``.
 
 It needs the extra ``reactflow[cli]``.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -121,15 +122,15 @@ def _chat(
     screen = _screen(quiet=quiet, debug=debug)
     with telling(screen.err, debug=debug):
         setup = setup_of(context)
-        own = setup.build() if setup.agent else None  # before the loop runs: the user's module may run one itself
-        code = asyncio.run(_converse(setup, conversation, screen, own))
+        make = setup.prepare()  # before the loop runs: the user's module may run one itself
+        code = asyncio.run(_converse(setup, conversation, screen, make))
     raise typer.Exit(code)
 
 
-async def _converse(setup: Setup, name: str, screen: Screen, own: Any) -> ExitCode:
+async def _converse(setup: Setup, name: str, screen: Screen, make: Callable[[Any], Any]) -> ExitCode:
     async with kept_conversations() as (store, place):
-        conversation = Conversation(store, name) if own is None else None
-        agent = setup.build(conversation) if own is None else own
+        conversation = None if setup.agent else Conversation(store, name)
+        agent = make(conversation)
         _notice(screen, setup)
         chat = Chat(
             agent=agent,

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
+from contextlib import redirect_stdout
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
@@ -31,7 +32,7 @@ def load_agent(spec: str) -> Any:
     """
     found = load("--agent", spec)
     if callable(found) and (inspect.isclass(found) or not isinstance(found, Streaming)):
-        found = _made(spec, found)
+        found = made_by(found, spec)
     if not isinstance(found, Streaming):
         raise ConfigurationError(
             f"--agent {spec}: {found!r:.80} has no astream(); "
@@ -40,9 +41,15 @@ def load_agent(spec: str) -> Any:
     return found
 
 
-def _made(spec: str, make: Any) -> Any:
+def made_by(make: Any, spec: str) -> Any:
+    """What *make*, the function or the class at *spec*, makes of nothing.
+
+    Raises:
+        ConfigurationError: It fails, or is an async function.
+    """
     try:
-        made = make()
+        with redirect_stdout(sys.stderr):  # standard output is for answers
+            made = make()
     except ReactflowError:
         raise
     except Exception as error:  # user code: anything may come out
@@ -80,7 +87,8 @@ def load(option: str, spec: str) -> Any:
 
 def _module(option: str, spec: str, place: str) -> ModuleType:
     try:
-        return _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+        with redirect_stdout(sys.stderr):  # standard output is for answers; what a module prints is none
+            return _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     except FileNotFoundError as error:
         raise ConfigurationError(f"{option} {spec}: there is no file {place}.") from error
     except ModuleNotFoundError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,18 +64,26 @@ class Setup:
         named = self.model or self.base_url or env("OPENAI_BASE_URL") or env("OPENAI_API_KEY")
         return self.model == OFFLINE or not named
 
-    def build(self, memory: ChatMemory | None = None) -> Any:
+    def build(self) -> Any:
         """The agent to ask.
-
-        Args:
-            memory: For an agent made here; the user's own has its own, or none.
 
         Raises:
             ConfigurationError: An option is wrong, or goes with another one that it does not fit.
         """
+        return self.prepare()(None)
+
+    def prepare(self) -> Callable[[ChatMemory | None], Any]:
+        """Load what the agent is made of, and return what makes it with a memory; the user's own has its own, or none.
+
+        To be called while no event loop runs: the user's modules may run one themselves.
+
+        Raises:
+            ConfigurationError: As in :meth:`build`.
+        """
         if self.agent:
             self._check_alone()
-            return load_agent(self.agent)
+            own = load_agent(self.agent)
+            return lambda memory: own
         reflect = (1 if self.judge_model else 0) if self.reflect is None else self.reflect
         if self.judge_model and not reflect:
             raise ConfigurationError("--judge-model judges nothing with --reflect 0; leave one of them out.")
@@ -83,12 +91,12 @@ class Setup:
             "model": self.make_model(self.model),
             "tools": self._tools(),
             "system_prompt": self.system,
-            "memory": memory,
         }
         if not reflect:
-            return SimpleReactAgent(**parts)
+            return lambda memory: SimpleReactAgent(**parts, memory=memory)
         judge = self.make_model(self.judge_model) if self.judge_model else None
-        return ReflectionAgent(**parts, judge_model=judge, max_reflection_rounds=reflect)
+        parts |= {"judge_model": judge, "max_reflection_rounds": reflect}
+        return lambda memory: ReflectionAgent(**parts, memory=memory)
 
     def settings(self, agent: object) -> Mapping[str, Any]:
         """What each run of *agent* is told: only what was given, so that an agent's own settings hold."""
