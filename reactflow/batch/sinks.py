@@ -233,11 +233,11 @@ class CsvWriter(_TextWriter):
         return self._columns
 
     def _add(self, values: Iterable[Any]) -> None:
-        self._out.write(readable(csv_line(values, self._delimiter)).encode())
+        self._out.write(readable(csv_line(values, self._delimiter)).encode() + b"\n")
 
 
 def csv_line(values: Iterable[Any], delimiter: str = ",") -> str:
-    """One line of CSV, its end included.
+    """One line of CSV, without its end.
 
     Python's own writer leaves a lone carriage return as it is, at which its reader begins a new row.
 
@@ -247,7 +247,7 @@ def csv_line(values: Iterable[Any], delimiter: str = ",") -> str:
     """
     fields = ["" if value is None else as_text(value) for value in values]
     line = delimiter.join(f'"{field.replace(_QUOTE, _QUOTE * 2)}"' if _ODD.search(field) else field for field in fields)
-    return f"{line}\n" if line else '""\n'  # an empty line would be no row
+    return line or '""'  # an empty line would be no row
 
 
 _QUOTE: Final = '"'

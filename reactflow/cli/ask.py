@@ -14,7 +14,7 @@ from reactflow.cli.failures import tell
 from reactflow.cli.narrator import Narrator
 from reactflow.cli.reasons import ExitCode, code_of_error, code_of_result
 from reactflow.cli.setup import budget_of
-from reactflow.cli.terminal import clean, on_terminal, say
+from reactflow.cli.terminal import clean, on_terminal, say, write_lines
 from reactflow.cli.view import LiveView, PlainView, make_view
 from reactflow.doors import Doors
 from reactflow.errors import ConfigurationError, ReactflowError
@@ -118,7 +118,7 @@ async def ask(agent: Any, question: str, screen: Screen, settings: Mapping[str, 
     except Exception as error:
         partial = error.partial if isinstance(error, ReactflowError) else None
         if format == "events":
-            _write_line(screen.out.file, event_to_json(run_failed(error)))
+            write_lines(screen.out.file, [event_to_json(run_failed(error))])
         if partial is None:
             raise
         tell(screen.err, error, debug=screen.debug)
@@ -134,14 +134,7 @@ def _write_result(result: AgentResult, screen: Screen, format: Format) -> None:
         case "text":
             screen.answer(result.text)
         case "json":
-            _write_line(screen.out.file, result_to_json(result, indent=2))
-
-
-def _write_line(file: IO[str], line: str) -> None:
-    """Write a line of JSON.  JSON is UTF-8, whatever the terminal's encoding."""
-    file.flush()
-    file.buffer.write(f"{line}\n".encode())  # type: ignore[attr-defined]
-    file.flush()
+            write_lines(screen.out.file, [result_to_json(result, indent=2)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,5 +147,5 @@ class _Written:
     async def astream(self, question: str, **settings: Any) -> AsyncGenerator[Event, None]:
         async with aclosing(self.agent.astream(question, **settings)) as events:
             async for event in events:
-                _write_line(self.file, event_to_json(event))
+                write_lines(self.file, [event_to_json(event)])
                 yield event

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import sys
+from collections.abc import Iterable
+from contextlib import redirect_stdout
 from dataclasses import replace
 from enum import StrEnum
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Annotated, Any
 
@@ -15,6 +15,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from reactflow.batch.rows import as_json
+from reactflow.batch.sinks import csv_line
 from reactflow.cli import flink_options
 from reactflow.cli import job_options as options
 from reactflow.cli.failures import telling
@@ -22,7 +24,7 @@ from reactflow.cli.job_view import make_view, summary
 from reactflow.cli.logs import send_logs_to_stderr
 from reactflow.cli.options import OUTPUT, Debug, option
 from reactflow.cli.reasons import ExitCode
-from reactflow.cli.terminal import clean, make_console, on_terminal, say
+from reactflow.cli.terminal import clean, make_console, on_terminal, say, write_lines
 from reactflow.errors import ConfigurationError, SqlError
 from reactflow.sql.session import Result, SessionSettings, SqlSession
 
@@ -105,7 +107,7 @@ def sql(
     """Run a script with CREATE AGENT and AI_RUN_AGENT in it; results go to standard output."""
     send_logs_to_stderr(debug=debug)
     out, err, code = make_console(sys.stdout), make_console(sys.stderr), ExitCode.ANSWERED
-    with telling(err, debug=debug):
+    with telling(err, debug=debug), redirect_stdout(sys.stderr):  # what functions print is no result
         given = options.options_of(context.params)
         texts = [*([_read(script)] if script is not None else []), *(execute or ())]
         if not texts:
@@ -153,7 +155,7 @@ def _run(
                     say(err, ("Warning: ", "yellow"), clean(warning), wrap=True)
                 warned = len(session.catalog.warnings)
                 _show(result, out, err, format, quiet=quiet)
-                if result.report is not None and result.report.all_failed:
+                if any(report.all_failed for report in result.reports):
                     code = ExitCode.FAILED
     return code
 
@@ -163,11 +165,11 @@ def _show(result: Result, out: Console, err: Console, format: Format, *, quiet: 
         if format is Format.TABLE:
             _print_table(result, out, err)
         else:
-            _write(result, sys.stdout, format)
+            _write(result, out.file, format)
     elif not quiet:
         say(err, clean(result.message), wrap=True)
-    if result.report is not None and not quiet:
-        say(err, (summary(result.report), "dim"), wrap=True)
+    for report in () if quiet else result.reports:
+        say(err, (summary(report), "dim"), wrap=True)
 
 
 def _print_table(result: Result, out: Console, err: Console) -> None:
@@ -186,14 +188,14 @@ def _print_table(result: Result, out: Console, err: Console) -> None:
 
 def _write(result: Result, file: IO[str], format: Format) -> None:
     if format is Format.JSON:
-        for row in result.rows:
-            line = dict(zip(result.columns, row, strict=True))
-            file.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
+        write_lines(file, (as_json(dict(zip(result.columns, row, strict=True))) for row in result.rows))
         return
-    lines = csv.writer(file, lineterminator="\n")
-    lines.writerow(result.columns)
-    for row in result.rows:
-        lines.writerow("" if value is None else value for value in row)
+    rows = chain([result.columns], result.rows)
+    write_lines(file, (csv_line(_plain(row)) for row in rows))
+
+
+def _plain(row: Iterable[Any]) -> Iterable[Any]:
+    return (value if value is None else str(value) for value in row)
 
 
 def _text(value: Any) -> str:

@@ -73,6 +73,15 @@ def make_console(file: IO[str] | None) -> Console:
     return Console(file=file, markup=False, emoji=False, highlight=False, legacy_windows=False)
 
 
+def write_lines(file: IO[str], lines: Iterable[str]) -> None:
+    """Write *lines* for a program, each with an end.  They are UTF-8, whatever the terminal's encoding."""
+    raw = getattr(file, "buffer", None)  # none where the stream was closed from the start
+    file.flush()
+    for line in lines if raw is not None else ():
+        raw.write(f"{line}\n".encode())
+    file.flush()
+
+
 def on_terminal(console: Console) -> bool:
     """Whether a person reads this: lines are cut and wrapped to the width only then.
 

@@ -44,14 +44,14 @@ class Result:
         columns: Names; empty where there is nothing to show.
         rows: Read them before the next statement runs.
         message: What was done, in a few words; empty where there is something to show.
-        report: Of a statement that called agents, what that came to.
+        reports: Of a statement that called agents, what each of the calls came to, in their order.
     """
 
     statement: Statement
     columns: tuple[str, ...] = ()
     rows: Iterable[tuple[Any, ...]] = ()
     message: str = ""
-    report: Report | None = None
+    reports: tuple[Report, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,30 +178,30 @@ class SqlSession:
         agents = check_calls(statement, self.catalog)
         for at in mentions(statement.tokens):
             self._check_log(statement, read_call(statement, at))
-        text, report = render(statement.script, statement.tokens), None
+        text, reports = render(statement.script, statement.tokens), []
         while (asked := self._next_question(text, agents)) is not None:
             self._calls += 1
             table = f"reactflow_{self._calls}"
-            report = self._answer(asked, agents[asked.call.agent], table)
+            reports.append(self._answer(asked, agents[asked.call.agent], table))
             self._made.append(table)
             text = asked.answered(table)
-        return self._executed(statement, text, report)
+        return self._executed(statement, text, tuple(reports))
 
     def _next_question(self, text: str, agents: Mapping[str, AnyAgentSpec]) -> Question | None:
         policy = self.settings.job.on_exhausted
         may_drop = {name: (policy or spec.on_exhausted) == "drop" for name, spec in agents.items()}
         return take_apart(Statement(text, tuple(tokenize(text))), self.engine, may_drop=may_drop)
 
-    def _executed(self, statement: Statement, text: str, report: Report | None) -> Result:
+    def _executed(self, statement: Statement, text: str, reports: tuple[Report, ...]) -> Result:
         done = self.engine.execute(text)
         columns = tuple(column[0] for column in done.description or ())
         verb = statement.words[0]
         if verb == "INSERT" or columns == ("Count",):
             (count,) = done.fetchone() or (0,)
-            return Result(statement, message=f"{count} rows written.", report=report)
+            return Result(statement, message=f"{count} rows written.", reports=reports)
         if columns in ((), ("Success",)):
-            return Result(statement, message="Done.", report=report)
-        return Result(statement, columns, _rows(done), report=report)
+            return Result(statement, message="Done.", reports=reports)
+        return Result(statement, columns, _rows(done), reports=reports)
 
     def _answer(self, asked: Question, spec: AnyAgentSpec, table: str) -> Report:
         """Ask what *asked* asks; the rows with their answers are then in *table*."""

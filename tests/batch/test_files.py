@@ -286,7 +286,7 @@ def test_what_is_written_as_csv_is_read_back_as_it_was(tmp_path_factory, rows, k
 
 @given(values=st.lists(FIELD, min_size=1, max_size=5))
 def test_a_line_of_csv_is_read_back_by_pythons_own_reader(values):
-    lines = io.StringIO(csv_line(values) * 2, newline="")
+    lines = io.StringIO(f"{csv_line(values)}\n" * 2, newline="")
 
     assert list(csv.reader(lines, strict=True)) == [values] * 2
 

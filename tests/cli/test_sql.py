@@ -1,10 +1,14 @@
 """``reactflow sql`` as a user meets it."""
 
+import csv
+import io
 import json
 
 import pytest
+from typer.testing import CliRunner
 
-from reactflow.loopback import reply_text
+from reactflow.cli.app import app
+from reactflow.loopback import reply_calls, reply_error, reply_text
 from reactflow.testing import LoopbackServer
 
 OBJECTS = """CREATE CONNECTION house
@@ -60,6 +64,43 @@ def test_a_job_whose_every_row_failed_ends_with_1(reactflow, script, tmp_path):
 
     assert ended.code == 1
     assert "3 rows; 3 FAILED" in ended.err
+
+
+@pytest.mark.parametrize("order", [("bad", "good"), ("good", "bad")])
+def test_a_statement_of_which_one_call_failed_for_every_row_ends_with_1(reactflow, script, tmp_path, order):
+    def respond(request):
+        return reply_error(400, "bad") if "You fail." in str(request.body["messages"]) else reply_text("fine")
+
+    calls = ", ".join(f"LATERAL TABLE(AI_RUN_AGENT('{agent}', text)) AS {agent}(s, r)" for agent in order)
+    script.write_text(
+        OBJECTS.split("CREATE TABLE answers")[0] + "CREATE AGENT bad USING MODEL m USING PROMPT 'You fail.';"
+        "CREATE AGENT good USING MODEL m USING PROMPT 'You answer.';"
+        f"SELECT id, good.s, bad.s FROM claims, {calls} WHERE text IS NOT NULL"
+    )
+    with LoopbackServer(respond=respond) as server:
+        given = ("--table", f"claims={tmp_path / 'claims.csv'}", "--endpoint", server.base_url, "--format", "csv")
+        ended = reactflow("sql", str(script), *given)
+
+    assert (ended.code, ended.out.splitlines()[1:]) == (1, ["1,SUCCESS,FAILED", "2,SUCCESS,FAILED"])
+    summaries = [line.split(";")[1].strip() for line in ended.err.splitlines() if line.startswith("2 rows; ")]
+    assert summaries == [{"bad": "2 FAILED", "good": "2 SUCCESS"}[agent] for agent in order]
+
+
+def test_results_for_programs_hold_every_text_and_every_number(reactflow):
+    query = "SELECT 'a' || chr(13) || '\"b\"' AS a, 'nan'::DOUBLE AS b, MAP {DATE '2026-01-02': 1} AS c"
+
+    told = reactflow("sql", "-e", query, "--format", "json")
+    lines = reactflow("sql", "-e", query, "--format", "csv").out
+
+    assert json.loads(told.out) == {"a": 'a\r"b"', "b": None, "c": {"2026-01-02": 1}}
+    assert list(csv.reader(io.StringIO(lines, newline="")))[1][:2] == ['a\r"b"', "nan"]
+
+
+@pytest.mark.parametrize("format", ["json", "csv"])
+def test_results_for_programs_are_utf_8_whatever_the_terminal_writes(format):
+    ended = CliRunner(charset="ascii").invoke(app, ["sql", "-e", "SELECT '中' AS a", "--format", format])
+
+    assert "中" in ended.stdout_bytes.decode()
 
 
 def test_results_are_a_table_json_or_csv_on_standard_output(reactflow):
@@ -144,3 +185,22 @@ def test_paid_answers_are_kept_and_warnings_are_told(reactflow, server, script, 
     assert "drafter and critic are the same" in first.err
     assert len(server.requests) == 2
     assert "rows written" not in again.err
+
+
+def test_what_a_function_prints_does_not_stand_among_the_rows_of_a_result(reactflow, own):
+    def price(city: str) -> str:
+        print("looking up", city)
+        return "1000"
+
+    own(price=price)
+    script = """CREATE TOOL price USING FUNCTION price WITH ('type' = 'function');
+        CREATE CONNECTION house WITH ('type' = 'openai', 'endpoint' = 'https://example.org/v1', 'api-key' = 'sk-1');
+        CREATE MODEL m WITH ('connection' = 'house', 'model_version' = 'gpt-4o');
+        CREATE AGENT clerk USING MODEL m USING PROMPT 'You tell prices.' USING TOOLS price;
+        SELECT response FROM LATERAL TABLE(AI_RUN_AGENT('clerk', 'What is it?'))"""
+    with LoopbackServer(reply_calls(("price", {"city": "Rome"})), reply_text("1000 in Rome")) as server:
+        given = ("--function", "price=own:price", "--endpoint", server.base_url, "--format", "json")
+        ended = reactflow("sql", "-e", script, *given)
+
+    assert (ended.code, ended.out) == (0, '{"response": "1000 in Rome"}\n'), ended.err
+    assert "looking up Rome" in ended.err
