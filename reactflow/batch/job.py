@@ -282,9 +282,7 @@ async def run_batch(
     job, asking = Job(runner, settings or JobSettings()), asking or Asking()
     report = Report(spending=job.settings.spending)
     started = time.monotonic()
-    if source.columns:
-        asking.check(Record(0, dict.fromkeys(source.columns)))
-    sink.check(source)
+    check_files(source, sink, asking)
     with sink:
         answered = in_flight(
             _rows(source, asking, job),
@@ -304,6 +302,17 @@ async def run_batch(
     report.warnings += sink.warnings
     report.elapsed_s = time.monotonic() - started
     return report
+
+
+def check_files(source: Source, sink: Sink, asking: Asking) -> None:
+    """See whether the rows of *source* can be asked, and written to *sink*; :func:`run_batch` begins with it.
+
+    Raises:
+        ConfigurationError: They cannot.
+    """
+    if source.columns:
+        asking.check(Record(0, dict.fromkeys(source.columns)))
+    sink.check(source)
 
 
 def _rows(source: Source, asking: Asking, job: Job) -> Iterator[Row]:

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import sys
+from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
-from reactflow.batch.agents import Chosen, choose
-from reactflow.batch.job import Report, run_batch
+from reactflow.batch.agents import choose
+from reactflow.batch.job import Report, check_files, run_batch
 from reactflow.batch.rows import Asking
+from reactflow.batch.rows import as_json as as_json_line
 from reactflow.batch.sinks import Sink
 from reactflow.batch.sources import open_source
 from reactflow.cli import job_options as options
 from reactflow.cli.failures import telling
 from reactflow.cli.job_view import as_data, make_view, summary
-from reactflow.cli.loading import load
+from reactflow.cli.loading import load, made_by
 from reactflow.cli.logs import send_logs_to_stderr
 from reactflow.cli.options import LIMITS, Debug, option
 from reactflow.cli.reasons import ExitCode
-from reactflow.cli.terminal import make_console, say
+from reactflow.cli.terminal import clean, make_console, say, write_lines
 from reactflow.errors import ConfigurationError
 from reactflow.specs.catalog import Catalog
 from reactflow.specs.running import AgentRunner
@@ -112,35 +115,26 @@ def batch(
         given = options.options_of(context.params)
         if row_seconds is not None and not row_seconds > 0:
             raise ConfigurationError(f"--row-seconds {row_seconds:g}: give seconds above 0.")
+        rows, sink, asking = open_source(source), Sink(output), Asking(prompt, key)
         chosen = choose(agent, _load_agent, Catalog(overrides=given.overrides, functions=given.functions()))
         for warning in chosen.catalog.warnings:
-            say(err, ("Warning: ", "yellow"), warning, wrap=True)
+            say(err, ("Warning: ", "yellow"), clean(warning), wrap=True)
         workshop = given.workshop(secrets=chosen.catalog.secrets)
         runner = AgentRunner(chosen.agent, workshop=workshop, timeout=row_seconds, debug=debug)
-        rows = open_source(source)
+        fingerprint = cache_key or chosen.fingerprint
+        settings = given.job(None, ordered=not unordered, only_approved=only_approved, fingerprint=fingerprint)
+        check_files(rows, sink, asking)  # before there is a cache beside a file that cannot be
         journal = options.open_journal(cache, f"{output}.cache")
+        settings = replace(settings, journal=journal)
         try:
-            settings = given.job(
-                journal,
-                ordered=not unordered,
-                only_approved=only_approved,
-                fingerprint=_fingerprint(chosen, cache_key),
-            )
-            with make_view(err, quiet=quiet or json) as view:
-                work = run_batch(
-                    runner,
-                    rows,
-                    Sink(output, rows.schema),
-                    asking=Asking(prompt, key),
-                    settings=settings,
-                    watch=view.show,
-                )
+            with make_view(err, quiet=quiet or json) as view, redirect_stdout(sys.stderr):  # tools may print
+                work = run_batch(runner, rows, sink, asking=asking, settings=settings, watch=view.show)
                 report = asyncio.run(work)
         finally:
             runner.close()
             if journal is not None:
                 journal.close()
-        _tell(err, report, quiet=quiet, as_json=json)
+        _tell(report, make_console(sys.stdout), err, quiet=quiet, as_json=json)
     raise typer.Exit(_code(report))
 
 
@@ -149,20 +143,16 @@ def _load_agent(place: str) -> Any:
     found = load("--agent", place)
     if is_agent(found) or is_model(found) or not callable(found):
         return found
-    made = inspect.isclass(found) or not inspect.signature(found).parameters
-    return found() if made else found
+    makes_one = inspect.isclass(found) or not inspect.signature(found).parameters
+    return made_by(found, place) if makes_one else found
 
 
-def _fingerprint(chosen: Chosen, cache_key: str | None) -> str:
-    return cache_key or chosen.fingerprint
-
-
-def _tell(err: Any, report: Report, *, quiet: bool, as_json: bool) -> None:
+def _tell(report: Report, out: Console, err: Console, *, quiet: bool, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(as_data(report), ensure_ascii=False))
+        write_lines(out.file, [as_json_line(as_data(report))])
         return
     for warning in report.warnings:
-        say(err, ("Warning: ", "yellow"), warning, wrap=True)
+        say(err, ("Warning: ", "yellow"), clean(warning), wrap=True)
     if not quiet:
         say(err, summary(report), wrap=True)
 

@@ -5,11 +5,14 @@ import sqlite3
 
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 from reactflow.batch.calls import Spending
 from reactflow.batch.job import Report
+from reactflow.batch.sinks import Sink
 from reactflow.budget import Price
 from reactflow.cli import job_view
+from reactflow.cli.app import app
 from reactflow.cli.job_options import pairs
 from reactflow.errors import ConfigurationError
 from reactflow.loopback import reply_text
@@ -174,6 +177,47 @@ def test_the_report_for_programs_is_json_on_standard_output(run, own):
     report = json.loads(run("--agent", "own:echo", "--json").out)
 
     assert (report["rows"], report["by_status"], report["cost_usd"]) == (2, {"SUCCESS": 2}, None)
+
+
+def test_the_report_for_programs_is_utf_8_whatever_the_terminal_writes(own, files):
+    own(echo=lambda prompt: prompt)
+    with (files / "in.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"id": 3, "prompt": "c", "说明": 1}\n')
+    command = ["batch", str(files / "in.jsonl"), str(files / "out.csv"), "--agent", "own:echo", "--json"]
+
+    ended = CliRunner(charset="ascii").invoke(app, command)
+
+    assert "说明" in json.loads(ended.stdout_bytes)["warnings"][0]
+
+
+@pytest.mark.parametrize(
+    ("output", "given", "words"),
+    [
+        ("none/out.jsonl", [], "There is no folder"),
+        ("folder.jsonl", [], "is a folder; name a file"),
+        ("in.jsonl", [], "is the file that is read"),
+        ("out.xls", [], "its name does not say what is in it"),
+        ("out.jsonl", ["--prompt", "text"], "There is no column 'text'"),
+        ("out.jsonl", ["--concurrency", "0"], "concurrency=0"),
+    ],
+)
+def test_an_output_that_cannot_be_leaves_no_cache_behind(run, own, files, output, given, words):
+    own(echo=lambda prompt: prompt)
+    (files / "folder.jsonl").mkdir()
+
+    ended = run("--agent", "own:echo", *given, output=output)
+
+    assert (ended.code, words in ended.err) == (2, True), ended.err
+    assert not list(files.rglob("*.cache"))
+
+
+def test_an_output_that_another_job_writes_leaves_no_cache_behind(run, own, files):
+    own(echo=lambda prompt: prompt)
+    with Sink(files / "out.jsonl"):
+        ended = run("--agent", "own:echo")
+
+    assert (ended.code, "Another job is writing" in ended.err) == (2, True)
+    assert not list(files.rglob("*.cache"))
 
 
 def test_a_job_that_runs_out_of_money_ends_with_4_and_goes_on_later(run, own, files):

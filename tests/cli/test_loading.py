@@ -1,5 +1,6 @@
 """``--agent`` and ``--tool``: the user's own objects, by module and attribute."""
 
+import json
 import sys
 
 import pytest
@@ -103,3 +104,57 @@ def test_a_class_whose_objects_stream_is_made_one(own):
     own(Streamer=Streamer)
 
     assert isinstance(load_agent("own:Streamer"), Streamer)
+
+
+NOISY = """
+import asyncio
+from reactflow import SimpleReactAgent, tool
+from reactflow.testing import ScriptedChatModel, says
+
+print("loading")
+asyncio.run(asyncio.sleep(0))
+
+@tool
+def price(item: str) -> str:
+    "Price of an item."
+    return "3"
+
+def make():
+    print("making")
+    return SimpleReactAgent(model=ScriptedChatModel(says("hello")))
+
+def shout(prompt):
+    print("shouting")
+    return prompt.upper()
+"""
+
+
+@pytest.fixture
+def noisy(folder):
+    """A module that prints, and that runs an event loop of its own while it is loaded."""
+    (folder / "noisy.py").write_text(NOISY)
+    (folder / "in.jsonl").write_text('{"prompt": "a"}\n')
+    yield "noisy"
+    sys.modules.pop("noisy", None)
+
+
+@pytest.mark.parametrize(("given", "code"), [([], 0), (["--judge-model", "offline"], 4)])
+@pytest.mark.parametrize("command", [["ask", "Hi"], ["chat"]])
+@pytest.mark.usefixtures("noisy")
+def test_a_module_with_tools_may_run_a_loop_of_its_own_while_it_is_loaded(reactflow, command, given, code):
+    ended = reactflow(*command, "--model", "offline", "--tool", "noisy:price", *given, input="Hi\n")
+
+    assert ended.code == code, ended.err
+    assert ended.out.startswith("I cannot answer this offline")
+    assert "loading" not in ended.out
+
+
+@pytest.mark.usefixtures("noisy")
+def test_what_the_users_own_code_prints_does_not_stand_before_the_json(reactflow):
+    asked = reactflow("ask", "Hi", "--agent", "noisy:make", "--json")
+    listed = reactflow("batch", "in.jsonl", "out.jsonl", "--agent", "noisy:shout", "--json")
+
+    assert json.loads(asked.out)["text"] == "hello"
+    assert all(word in asked.err for word in ("loading", "making"))
+    assert json.loads(listed.out)["written"] == 1
+    assert "shouting" in listed.err
