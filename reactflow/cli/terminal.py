@@ -75,9 +75,9 @@ def make_console(file: IO[str] | None) -> Console:
 
 def write_lines(file: IO[str], lines: Iterable[str]) -> None:
     """Write *lines* for a program, each with an end.  They are UTF-8, whatever the terminal's encoding."""
-    raw = getattr(file, "buffer", None)  # none where the stream was closed from the start
+    raw: IO[bytes] = getattr(file, "buffer", io.BytesIO())  # there is none where the stream was closed from the start
     file.flush()
-    for line in lines if raw is not None else ():
+    for line in lines:
         raw.write(f"{line}\n".encode())
     file.flush()
 
