@@ -66,13 +66,22 @@ def write_to(engine: Any, name: str, path: Path) -> None:
         ConfigurationError: Its name does not say the format, or there is no such folder.
         duckdb.Error: There is no such table.
     """
-    options = _COPY[format_of(path)]
+    kind = format_of(path)
     if not path.parent.is_dir():
         raise ConfigurationError(f"There is no folder {path.parent}; make it first.")
     part = path.with_name(f"{path.name}.part")
     packed = ", COMPRESSION gzip" if path.suffix == ".gz" else ""
-    engine.execute(f"COPY (FROM {name}) TO {literal(str(part))} ({options}{packed})")
+    rows = _for_json(engine, name) if kind == "jsonl" else f"FROM {name}"
+    engine.execute(f"COPY ({rows}) TO {literal(str(part))} ({_COPY[kind]}{packed})")
     os.replace(part, path)
+
+
+def _for_json(engine: Any, name: str) -> str:
+    """The rows of table *name* with NULL for the numbers that JSON does not know; the engine writes their names."""
+    columns = engine.execute(f"DESCRIBE {name}").fetchall()
+    floats = [quoted(column) for column, kind, *_ in columns if kind in ("FLOAT", "DOUBLE")]
+    finite = ", ".join(f"CASE WHEN isfinite({column}) THEN {column} END AS {column}" for column in floats)
+    return f"SELECT * REPLACE ({finite}) FROM {name}" if floats else f"FROM {name}"
 
 
 _CONNECTOR_FORMATS: Final = {"json": ".jsonl", "csv": ".csv", "parquet": ".parquet"}

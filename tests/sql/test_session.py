@@ -532,6 +532,13 @@ def test_a_table_is_written_to_its_file_when_the_script_has_run(session, rows, f
     assert [path.name for path in folder.iterdir()] == [name]
 
 
+def test_numbers_that_json_does_not_know_are_null_in_a_file_of_json_lines(session, folder):
+    numbers = "'nan'::DOUBLE AS \"a b\", '-inf'::FLOAT AS b, 0.5::DOUBLE AS c, 'NaN' AS d"
+    session(script=f"CREATE TABLE t AS SELECT {numbers}", outputs={"t": folder / "t.jsonl"})
+
+    assert (folder / "t.jsonl").read_text() == '{"a b":null,"b":null,"c":0.5,"d":"NaN"}\n'
+
+
 def test_a_table_says_itself_which_file_it_is(session, folder):
     (folder / "in.jsonl").write_text('{"id": 7}\n')
 
