@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+from contextlib import contextmanager
 from datetime import date
 
 import pyarrow as pa
@@ -178,21 +179,22 @@ def test_a_folder_that_is_not_there_is_told_at_once(tmp_path):
         pass
 
 
-@pytest.fixture
+@contextmanager
 def small_disk():
-    """Let no file become larger than 20 bytes."""
+    """Let no file become larger than 20 bytes.  Not a fixture: a report of the test may go to a file too."""
     resource = pytest.importorskip("resource", reason="limits of this kind are a matter of POSIX")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.usefixtures("small_disk")
 @pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz", "x.csv", "x.csv.gz", "x.parquet"])
 @pytest.mark.parametrize("rows", [1, 5_000])
 def test_what_can_be_written_no_further_is_a_clear_error_wherever_it_shows(tmp_path, name, rows):
-    with pytest.raises(StoreError, match="Make room and start the job again"):
+    with small_disk(), pytest.raises(StoreError, match="Make room and start the job again"):
         written(tmp_path / name, *({"p": f"{number:x}" * 30} for number in range(rows)))
     gc.collect()  # where a file that is left open would complain
 
