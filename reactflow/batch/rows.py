@@ -119,10 +119,12 @@ def _text_of(data: Mapping[str, Any], name: str) -> str | None:
 
 
 def as_text(value: Any) -> str:
-    """*value* as a prompt shows it: a text as it is, a number in figures, anything else as JSON."""
+    """*value* as a prompt shows it: a text as it is, what JSON knows as JSON, anything else (a date) as its text."""
     if isinstance(value, str):
         return value
-    return json.dumps(value) if isinstance(value, float) else as_json(value)  # NaN is a text, but no JSON
+    if isinstance(value, float):
+        return json.dumps(value)  # NaN is a text, but no JSON
+    return as_json(value) if isinstance(value, bool | int | None | Mapping | list | tuple) else str(value)
 
 
 def as_json(value: Any) -> str:

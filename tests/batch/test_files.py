@@ -8,6 +8,7 @@ import json
 import os
 from contextlib import contextmanager
 from datetime import date
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -308,3 +309,7 @@ def test_json_holds_what_json_knows(value, line):
 
 def test_a_number_alone_keeps_its_word_where_no_json_is_asked_for():
     assert [as_text(value) for value in (float("nan"), 1.5, 2, "x", None)] == ["NaN", "1.5", "2", "x", "null"]
+
+
+def test_a_date_or_an_exact_number_alone_stands_without_quotes():
+    assert [as_text(value) for value in (date(2026, 1, 2), Decimal("1.20"))] == ["2026-01-02", "1.20"]
