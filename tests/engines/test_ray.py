@@ -31,6 +31,11 @@ async def test_each_row_keeps_its_columns_and_gets_its_own_answer():
     assert json.loads(rows[2]["metadata"])["error_type"] == "NoPrompt"
 
 
+async def test_no_two_columns_get_one_name():
+    (row,) = await said({"id": [1], "text": ["a"], "status": ["new"], "input_status": ["old"]})
+    assert (row["status"], row["input_status"], row["input_input_status"]) == ("SUCCESS", "old", "new")
+
+
 async def test_a_row_without_a_key_is_a_row_that_failed():
     rows = await said({"id": ["1", None], "text": ["a", "b"]})
     assert [row["status"] for row in rows] == ["SUCCESS", "FAILED"]
