@@ -8,6 +8,7 @@ import io
 import json
 import sys
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import isfinite
@@ -94,7 +95,7 @@ _BROKEN: Final = (OSError, EOFError, zlib.error)
 """What reading a file raises that is damaged, or compressed in another way than its name says."""
 
 
-class _Bytes:
+class _Bytes(ABC):
     """A file read from its beginning; knows how far."""
 
     schema = None
@@ -122,11 +123,15 @@ class _Bytes:
             raise broken(self.path, number, error) from error
         self._done = 1.0
 
+    @abstractmethod
     def _read(self, raw: IO[bytes]) -> Iterator[Record]:
-        raise NotImplementedError
+        """The rows, oldest first."""
+        ...
 
+    @abstractmethod
     def _read_columns(self, raw: IO[bytes]) -> tuple[str, ...]:
-        raise NotImplementedError
+        """The columns, at the beginning."""
+        ...
 
     def fraction(self) -> float:
         """How much of it has been read, 0 to 1."""

@@ -219,6 +219,17 @@ def test_a_job_that_fails_leaves_its_files_without_a_complaint(tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == [f"{name}.part"]
 
 
+def test_an_output_that_cannot_be_begun_is_free_again(tmp_path, monkeypatch):
+    sink = Sink(tmp_path / "x.parquet", pa.schema([("id", "int64")]), ["id"])
+    monkeypatch.setattr(pq, "ParquetWriter", None)
+    with pytest.raises(TypeError):
+        sink.__enter__()
+    monkeypatch.undo()
+
+    written(tmp_path / "x.parquet", {"id": 1})
+    assert pq.read_table(tmp_path / "x.parquet")["id"].to_pylist() == [1]
+
+
 def test_only_a_full_disk_is_told_to_be_made_room_on(tmp_path):
     def loses_its_file():
         with Sink(tmp_path / "x.jsonl") as sink:

@@ -111,6 +111,12 @@ def test_a_csv_row_of_another_length_or_encoding_has_a_flaw(tmp_path):
     assert good == Record(4, {"a": "4", "b": "5"})
 
 
+def test_an_empty_line_of_csv_is_no_row(tmp_path):
+    (tmp_path / "x.csv").write_text('a\n1\n\n""\n')
+
+    assert list(open_source(tmp_path / "x.csv")) == [Record(1, {"a": "1"}), Record(2, {"a": ""})]
+
+
 def test_a_broken_quote_in_csv_is_a_row_with_a_flaw(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text('a,b\n"x"y,2\n3,4\n')
