@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -79,6 +79,17 @@ def read_rows(place):
     """All rows of the JSON file at *place*, or of the files in it that are whole."""
     files = [path for path in (place, *place.rglob("*")) if path.is_file() and not path.name.startswith((".", "_"))]
     return [json.loads(line) for path in sorted(files) for line in path.read_text().splitlines() if line.strip()]
+
+
+def assert_each_once(rows, count, column="answer"):
+    """Each of *count* rows is there once, with its own draft in *column*; else the first ten that differ are told."""
+    seen = defaultdict(list)
+    for row in rows:
+        seen[row["id"]].append(row[column])
+    right = {f"k{number}": [f"draft of row {number}"] for number in range(count)}
+    wrong = [key for key in right | seen if seen.get(key) != right.get(key)]
+    told = [f"{key}: {len(seen.get(key, []))} times, {seen.get(key, [])!r:.300}" for key in wrong[:10]]
+    assert not wrong, "\n".join([f"{len(wrong)} of {count} rows differ:", *told])
 
 
 def start(script, *arguments, **environment):

@@ -10,7 +10,19 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
-from engines import OBJECTS, finish, kill, kill_at, read_rows, repeated, serving, shortest_span_s, start, write_rows
+from engines import (
+    OBJECTS,
+    assert_each_once,
+    finish,
+    kill,
+    kill_at,
+    read_rows,
+    repeated,
+    serving,
+    shortest_span_s,
+    start,
+    write_rows,
+)
 from flink_cluster import cluster
 
 if os.environ.get("REACTFLOW_ENGINE") != "flink":
@@ -60,11 +72,7 @@ def test_a_killed_job_goes_on_and_writes_each_approved_row_once(tmp_path, cached
         finish(start("flink_job.py", "kept", server.url, tmp_path, cache))
         calls = server.calls()
 
-    rows = read_rows(tmp_path / "out.jsonl")
-    assert len(rows) == 1200
-    assert {row["id"]: row["answer"] for row in rows} == {
-        f"k{number}": f"draft of row {number}" for number in range(1200)
-    }
+    assert_each_once(read_rows(tmp_path / "out.jsonl"), 1200)
     print(f"{len(before)} calls before, {len(calls)} in all, {repeated(calls)} repeated")
     assert repeated(calls) <= (50 if cached else 400)
     assert list((tmp_path / "kept").iterdir()) == []
