@@ -106,12 +106,13 @@ class FlinkSession:
         return self._execute(statement, self.agents.sql(text or statement.text, number))
 
     def _insert(self, statement: Statement, number: int, folder: JobFolder) -> Result:
-        text = self.agents.translate(statement, number)
-        if folder.is_done(number):
+        text, table = self.agents.translate(statement, number), written_table(statement)
+        if folder.is_done(number, table):
+            folder.mark_done(number)
             return Result(statement, message="Done by an earlier run.")
         config = self.tables.get_config().get_configuration()
         config.set_string("execution.checkpointing.dir", folder.checkpoints(number).as_uri())
-        last = folder.begin(number, written_table(statement))
+        last = folder.begin(number, table)
         if last is not None:
             config.set_string(_RECOVER, last.as_uri())
         try:

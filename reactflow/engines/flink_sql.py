@@ -178,12 +178,22 @@ def _with(options: Mapping[str, str]) -> str:
     return f"WITH ({', '.join(f'{literal(key)} = {literal(value)}' for key, value in options.items())})"
 
 
+_ONE_FILE: Final = {
+    "sink.parallelism": "1",
+    "sink.rolling-policy.file-size": "1000000 tb",
+    "sink.rolling-policy.rollover-interval": "36500 d",
+    "sink.rolling-policy.inactivity-interval": "36500 d",
+}
+
+
 def json_files(place: str) -> dict[str, str]:
     """The options of a table that is a folder of JSON lines, or one such file.
 
-    A value that does not fit its column is NULL: such a row fails, and no other.
+    A value that does not fit its column is NULL: such a row fails, and no other.  A statement writes one file, and
+    Flink gives it the last name when all rows are in it: so the name tells that the statement has ended.
     """
-    return {"connector": "filesystem", "path": place, "format": "json", "json.ignore-parse-errors": "true"}
+    form = {"connector": "filesystem", "path": place, "format": "json", "json.ignore-parse-errors": "true"}
+    return form | _ONE_FILE
 
 
 def columns_of(records: Iterable[Record], first: int = 1000) -> dict[str, str]:

@@ -104,11 +104,10 @@ class JobFolder:
         """Make ready for statement *number*, which writes to *table*.
 
         Returns:
-            The checkpoint to go on from.  Without one it begins anew, and what it had written before is removed: it
-            may have ended, and been killed before that was noted.
+            The checkpoint to go on from.  Without one it begins anew, and what it had written before is removed.
         """
-        place = self.checkpoints(number)
-        begun, last = place / "begun.json", self.last_checkpoint(number)
+        place, begun = self.checkpoints(number), self._begun(number)
+        last = self.last_checkpoint(number)
         before = {str(path) for path in self._files(table)}
         if begun.is_file() and last is None:
             for name in before - set(json.loads(begun.read_text("utf-8"))):
@@ -124,9 +123,17 @@ class JobFolder:
         """Remove what an earlier run wrote to *table*."""
         shutil.rmtree(self.table(table), ignore_errors=True)
 
-    def is_done(self, number: int) -> bool:
-        """Whether statement *number* was finished by an earlier run."""
-        return (self.checkpoints(number) / _DONE).is_file()
+    def is_done(self, number: int, table: str) -> bool:
+        """Whether statement *number* was finished by an earlier run, or had written all its rows to *table*.
+
+        Flink gives its one file there the last name when all rows are in it, up to a checkpoint before the job ends.
+        Nothing can go on from the checkpoint before: that looks for the file under its first name, or writes the rows
+        to another one, too.
+        """
+        begun, whole = self._begun(number), {str(path) for path in self.table(table).glob("part-*-0-*")}
+        if (self.checkpoints(number) / _DONE).is_file():
+            return True
+        return begun.is_file() and not whole <= set(json.loads(begun.read_text("utf-8")))
 
     def mark_done(self, number: int) -> None:
         """Note that statement *number* is finished."""
@@ -156,6 +163,10 @@ class JobFolder:
                 for line in lines:
                     if line.endswith(b"\n"):  # else a worker was killed while it wrote to a log
                         yield json.loads(line)
+
+    def _begun(self, number: int) -> Path:
+        """Where it is noted which files there were before statement *number*."""
+        return self.checkpoints(number) / "begun.json"
 
     def _files(self, name: str) -> list[Path]:
         found = self.table(name).rglob("*")

@@ -87,9 +87,24 @@ def test_a_statement_that_begins_anew_removes_only_what_it_had_written_itself(tm
 def test_a_finished_statement_is_known_to_be(tmp_path):
     folder = stopped(tmp_path)
     folder.begin(3, "t")
-    assert not folder.is_done(3)
+    assert not folder.is_done(3, "t")
     folder.mark_done(3)
-    assert stopped(tmp_path).is_done(3)
+    assert stopped(tmp_path).is_done(3, "t")
+
+
+def test_a_statement_whose_file_has_its_last_name_is_finished_though_its_job_was_killed_before_its_end(
+    tmp_path,
+):
+    folder = stopped(tmp_path)
+    part(folder, "t", "part-a-0-0", {"id": 1})
+    assert not folder.is_done(2, "t")  # the file is that of another statement: this one has not begun
+    folder.begin(2, "t")
+    part(folder, "t", ".part-b-0-0.inprogress.c", {"id": 2})
+    part(folder, "t", "part-c.jsonl", {"id": 3})  # what an agent logs there
+    assert not folder.is_done(2, "t")
+    part(folder, "t", "part-b-0-0", {"id": 2})
+    assert folder.is_done(2, "t")
+    assert not folder.is_done(2, "u")
 
 
 @pytest.mark.parametrize("name", ["out.jsonl", "out.csv", "out.parquet"])

@@ -78,6 +78,28 @@ def test_a_killed_job_goes_on_and_writes_each_approved_row_once(tmp_path, cached
     assert list((tmp_path / "kept").iterdir()) == []
 
 
+def test_a_job_that_is_killed_when_all_rows_are_written_goes_on_and_asks_for_nothing_again(tmp_path):
+    write_rows(tmp_path / "in.jsonl", 300)
+    with serving(0.2) as server:
+        job = start("flink_job.py", "kept", server.url, tmp_path, "")
+        wait_for_file(job, tmp_path / "kept", "*/tables/answers/part-*")
+        kill(job)
+        if not (tmp_path / "out.jsonl").exists():  # else it was faster than the kill
+            finish(start("flink_job.py", "kept", server.url, tmp_path, ""))
+        calls = server.calls()
+
+    assert_each_once(read_rows(tmp_path / "out.jsonl"), 300)
+    assert (len(calls), repeated(calls)) == (600, 0)
+
+
+def wait_for_file(job, folder, pattern):
+    end = time.monotonic() + 120
+    while not any(folder.glob(pattern)):
+        assert job.poll() is None, job.communicate()[0][-6000:]
+        assert time.monotonic() < end, list(folder.rglob("*"))
+        time.sleep(0.01)
+
+
 def test_the_script_of_the_page_on_sql_runs_unchanged_and_with_a_key_that_is_written_out(tmp_path):
     write_claims(tmp_path)
     with serving(0.01) as server:
