@@ -105,24 +105,36 @@ def start(script, *arguments, **environment):
     )
 
 
-def finish(job, timeout_s=600):
-    """Wait for the job to end well, and give what it printed."""
+PATIENCE_S = 600
+"""How long a proof waits for what takes half a minute on an idle machine, before it says that it does not come."""
+
+
+def finish(job, code=0):
+    """Wait for the job to end with *code*, and give what it printed."""
     try:
-        told, _ = job.communicate(timeout=timeout_s)
+        told, _ = job.communicate(timeout=PATIENCE_S)
     except subprocess.TimeoutExpired:
         kill(job)
         raise
-    assert job.returncode == 0, told[-6000:]
+    assert job.returncode == code, told[-6000:]
     return told
 
 
-def kill_at(job, server, calls, timeout_s=600):
+def wait_until(happened, job, state=lambda: ""):
+    """Wait until *happened*, while the job runs; gives what that gave.  Where it never does, tell the *state*."""
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        ended = job.poll() is not None  # asked first: it may happen just before the job ends
+        if found := happened():
+            return found
+        assert not ended, job.communicate()[0][-6000:]
+        assert time.monotonic() < end, f"not in {PATIENCE_S} s: {state()}"
+        time.sleep(0.02)
+
+
+def kill_at(job, server, calls):
     """kill -9 the job and all it started as soon as *server* has had so many *calls*; gives those it had."""
-    end = time.monotonic() + timeout_s
-    while len(server.calls()) < calls:
-        assert job.poll() is None, job.communicate()[0][-6000:]
-        assert time.monotonic() < end, f"only {len(server.calls())} calls in {timeout_s} s"
-        time.sleep(0.05)
+    wait_until(lambda: len(server.calls()) >= calls, job, lambda: f"only {len(server.calls())} calls")
     kill(job)
     time.sleep(1)  # what was on its way to the server has arrived
     return server.calls()

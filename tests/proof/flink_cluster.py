@@ -9,8 +9,11 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from random import sample
+
+from engines import PATIENCE_S
 
 CONFIG = """env.java.opts.all: {java}
 jobmanager.rpc.address: 127.0.0.1
@@ -80,15 +83,16 @@ def started(script, folder, variables):
 
 
 def free_ports():
-    taken = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-    ports = [server.getsockname()[1] for server in taken]
-    for server in taken:
-        server.close()
-    return ports
+    """Two that nothing has, below those that systems hand out, so that nothing is given them before they are used."""
+    found = []
+    for port in sample(range(20_000, 32_000), 100):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            found.append(port)
+    return found[:2]
 
 
-def wait_for_slots(rest, timeout_s=600):
-    end = time.monotonic() + timeout_s
+def wait_for_slots(rest):
+    end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{rest}/overview", timeout=5) as answer:
@@ -97,4 +101,4 @@ def wait_for_slots(rest, timeout_s=600):
         except OSError:  # it is not there yet, or not quick yet
             pass
         time.sleep(0.3)
-    raise TimeoutError(f"the cluster was not there in {timeout_s} s")
+    raise TimeoutError(f"the cluster was not there in {PATIENCE_S} s")
