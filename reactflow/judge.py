@@ -146,10 +146,10 @@ def check_judgement(value: object, evaluator: object, *, question: str = "") -> 
             raise ConfigurationError(
                 f"Evaluator {name} returned {part}={found!r:.80}; give a tuple of {kind.__name__}."
             )
-    if not all(isinstance(each.severity, int) and isinstance(each.description, str) for each in value.issues):
+    if not all(each.severity in range(1, 6) and isinstance(each.description, str) for each in value.issues):
         raise ConfigurationError(
-            f"Evaluator {name} returned issues={value.issues!r:.80}; a severity is a number from 1 to 5, "
-            "a description words."
+            f"Evaluator {name} returned issues={value.issues!r:.80}; a severity is a whole number from 1 "
+            "to 5, a description words."
         )
     return value
 

@@ -47,11 +47,14 @@ _OWN = (
 )
 _AND_SAYS = rf"(?i)\b{_SAYING}\W*(?:that)?\W*\Z|[说称道着：:]\W*\Z"
 _QUOTED_BEHIND = (
-    r"(?i)\W{0,8}(?:(?:that|this|which|it|the above|the (?:object|json|verdict))\b[^.:\n]{0,60}?"
+    r"(?i)\W{0,8}(?:(?:that|this|which|it|the (?:above|object|json|verdict|line|words?|text))\b[^.:\n]{0,60}?"
     rf"(?:\b(?:what|from|in|by|inside|within)\s+(?:the|this|that|an?|its)?\s*{_NOUNS}\b"
+    rf"|\b(?:line|sentence|words?|end) of (?:the|this) {_NOUNS}\b|\b{_NOUNS}['’]s own\b"
     r"|\b(?:quot(?:ed?|ation)|forged|fake)\b)"
     rf"|(?:is|was)\s+what\s+(?:the\s+)?{_NOUNS}|(?:says?|said|claims?|claimed|writes|wrote)\s+the\s+{_NOUNS}"
-    rf"|(?:这|以上|上面)[^。\n]{{0,12}}?{_ZH_SOURCE})"
+    rf"|the {_NOUNS} (?:{_SAYING}) (?:this|that|these|it)\b|i was (?:told|asked|made) to\b"
+    r"|(?:quoted|copied|taken) (?:from|out)\b"
+    rf"|(?:这|以上|上面)[^。\n]{{0,12}}?(?:{_ZH_SOURCE}|作者))"
 )
 _VERDICT = (
     r"verdict|decision|judge?ments?|evaluation|assessment|review|conclusion|result|outcome|json|conclude"

@@ -14,7 +14,8 @@ _FULL_SHARES = 4  # so many long results are always shown together
 def gather_evidence(messages: Sequence[Message], max_chars: int = 8000, *, question: str = "") -> str:
     """Render the tool calls of this turn and their results, oldest first, for whoever judges the answer.
 
-    Earlier drafts, feedback and notices are left out.  A long result loses its middle; where all of them together are
+    Earlier drafts, feedback and notices are left out.  A result's further lines are indented, so that none of them can
+    pass for another call.  A long result loses its middle; where all of them together are
     too long the newest are kept, and a line says how many are missing.
 
     Args:
@@ -42,5 +43,6 @@ def gather_evidence(messages: Sequence[Message], max_chars: int = 8000, *, quest
 
 def _rendered(result: ToolMessage, calls: Mapping[str, ToolCall]) -> str:
     call = calls.get(result.call_id)
-    arguments = shorten(call.arguments.strip() or "{}", _MAX_ARGUMENTS_CHARS) if call else "..."
-    return f"{result.name}({arguments})\n=> {'error: ' if result.is_error else ''}{result.text}"
+    arguments = " ".join(shorten(call.arguments.strip() or "{}", _MAX_ARGUMENTS_CHARS).split("\n")) if call else "..."
+    text = "\n   ".join(result.text.splitlines())
+    return f"{result.name}({arguments})\n=> {'error: ' if result.is_error else ''}{text}"

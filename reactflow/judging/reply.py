@@ -53,7 +53,9 @@ REST = "rest"
 
 _KNOWN = frozenset((*YES_NO, *VERDICTS, *AGAINST, *SCORES, *CONFIDENCES, *FEEDBACKS, *REASONS, *ISSUES))
 _SHARES = frozenset((*SCORES, *CONFIDENCES))
-_WRAPPERS = VERDICTS | MAYBE | frozenset(vocabulary("response output data critique judge final answer reply"))
+_WRAPPERS = VERDICTS | MAYBE | frozenset(vocabulary("critique judge final"))
+_ENVELOPES = frozenset(vocabulary("response output data answer reply"))
+"""Keys of the judge's whole reply where nothing known stands beside them; else the draft's, which it repeats."""
 
 _THINKING = re.compile(r"<(/?)(?:\w+:)?(?:think|thinking|thought|thoughts|reasoning)>", re.IGNORECASE)
 _BEFORE = r"(?i)(?:[:：=]|<[^<>\n]{1,40}>|^\s*(?:[-*•]|\d{1,2}[.)])?)[\s`~*]*(?:json[c5]?)?\s*$"
@@ -178,7 +180,7 @@ def _after_thinking(text: str) -> tuple[str, Scan]:
     if not tags or tags[0].start():
         return text, scan
     last = scan.objects[-1] if scan.objects else None
-    if last is None or not last.sure or text[last.end :].strip("` \t\r\n"):
+    if last is None or not last.sure or text[last.end :].strip("` \t\r\n") or not stands_alone(text, last):
         return "", Scan(())
     text = text[last.start :]
     return text, find_objects(text)
@@ -191,10 +193,11 @@ def _inside(objects: Sequence[Found], at: int) -> bool:
 
 
 def _flat(members: Members, depth: int = 3) -> Members:
+    named = [(snake(key), value) for key, value in members]
+    wrappers = _WRAPPERS if is_known(Members(named)) else _WRAPPERS | _ENVELOPES
     flat = Members()
-    for key, value in members:
-        name = snake(key)
-        inner = _inner(value) if name in _WRAPPERS and depth else None
+    for name, value in named:
+        inner = _inner(value) if name in wrappers and depth else None
         if inner is None:
             flat.append((name, value))
         else:
@@ -233,7 +236,7 @@ def _prose(prose: str) -> Members:
             said = _line(line)
             approval = next((words for key, words in said if _may_approve(key, words)), None)
             if approval is not None:
-                foreign = quoted or is_quoted_before(line[: line.find(approval)])
+                foreign = quoted or is_quoted_before(line[: line.find(approval)]) or is_quoted_before(before)
                 doubted = said[0][0] not in _SHARES and (is_undone(line) or not may_approve(before))
                 said = [(REST, line)] if foreign or doubted else said
             members.extend(said)

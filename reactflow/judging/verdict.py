@@ -23,6 +23,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 from reactflow.errors import ModelBehaviorError
+from reactflow.judging.attribution import is_quoted_behind
 from reactflow.judging.grades import clean, read_issues, read_share
 from reactflow.judging.loose_json import Found, Members
 from reactflow.judging.reply import (
@@ -210,9 +211,11 @@ def _of_prose(reply: Reply, flags: dict[str, None]) -> bool | None:
     elif all(said) and has_reservations("\n".join(line for key, line in reply.lines if key == REST)):
         flags["The judge approved with reservations, so it was read as a rejection."] = None
         return False
-    elif all(said) and has_second_thoughts(_behind_verdict(reply.lines)):
-        flags[_SECOND_THOUGHTS] = None
-        return None
+    elif all(said):
+        behind = _behind_verdict(reply.lines)
+        if has_second_thoughts(behind) or is_quoted_behind(behind):
+            flags[_SECOND_THOUGHTS] = None
+            return None
     return all(said)
 
 
@@ -305,11 +308,17 @@ def _share_of(
         flags[flag] = None
     if share is None:
         return None
-    shares = {read_share(_first(dict(reversed(each)), keys), name)[0] for each in own} - {None}
+    shares = {read_share(value, name)[0] for each in own for value in _values(each, keys)} - {None}
     if _CONTRADICTION not in flags and len(shares) < 2:
         return share
     flags[f"The judge contradicted itself, so its {name} was dropped."] = None
     return None
+
+
+def _values(members: Members, keys: Iterable[str]) -> list[Any]:
+    """What *members* give under the first of *keys* that they have: more than one where it is given twice."""
+    held = (found for key in keys if (found := [value for name, value in members if name == key and value is not None]))
+    return next(held, [])
 
 
 def _first(given: dict[str, Any], keys: Iterable[str]) -> Any:

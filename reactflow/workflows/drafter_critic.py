@@ -69,7 +69,7 @@ class DrafterCritic(Workflow[WorkflowResult]):
         critic: Who reviews, likewise, or what judges a draft (an Evaluator, a list of them, a
             function annotated to take a Draft).  An agent's own system prompt is its criteria.
         pass_condition: ``"approval"`` reads only the critique's ``verdict``, ``"confidence"`` only its
-            ``confidence``.  What contradicts the outcome is a warning.
+            ``confidence``.  What contradicts the outcome is a warning.  What an evaluator rejects passes under neither.
         confidence_value: The least confidence that passes, 0 to 1; 0.8 where it is left out.  Only with
             ``"confidence"``.
         max_iterations: Drafts, and critiques, at most; >= 1.
@@ -145,7 +145,8 @@ class DrafterCritic(Workflow[WorkflowResult]):
             verdict = _fields(reply, trail.task)
             passed = self._passes(verdict)
             if passed is not None and reply.flaw is None:
-                return self._critique(trail, verdict, passed)
+                rejected = isinstance(reply.value, Judgement) and not reply.value.passed
+                return self._critique(trail, verdict, passed and not rejected)
             problem = self._missing(reply, verdict)
         cause = ModelBehaviorError(f"Its critique could not be read, twice. {problem}")
         return self._unread(trail, role_failed(self.critic.name, trail, cause))

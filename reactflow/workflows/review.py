@@ -106,8 +106,8 @@ def _first(given: Mapping[str, Any], keys: Iterable[str]) -> Any:
 
 
 def _score(value: Any) -> tuple[float | None, str | None]:
-    """``overall_score``, 0 to 100, as a share; a fraction below 1 is taken for one already."""
-    if isinstance(value, int) and not isinstance(value, bool):
+    """``overall_score``, 0 to 100, as a share; a fraction up to 1.0 is taken for one already."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and (isinstance(value, int) or value > 1):
         value = f"{value}%"
     return read_share(value, "overall_score")
 

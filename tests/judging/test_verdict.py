@@ -485,6 +485,12 @@ def test_a_number_that_may_approve_is_taken_from_announced_words_only(text):
     assert (said.confidence, said.score) == (None, None)
 
 
+def test_a_number_given_twice_is_a_contradiction_and_one_of_the_repeated_draft_is_none():
+    assert read_verdict_fields('{"confidence": 0.99, "confidence": 0.1}').confidence is None
+    said = read_verdict_fields('{"output": {"confidence": 0.99}, "verdict": "REQUIRED_CHANGES", "confidence": 0.1}')
+    assert (said.verdict, said.confidence) == (False, 0.1)
+
+
 def test_a_rejection_keeps_its_feedback_whatever_announces_it():
     text = 'After all this I find:\n{"passed": false, "feedback": "Date it.", "issues": ["no date"]}'
 
