@@ -239,7 +239,7 @@ class Doors(Generic[ResultT]):
         meter = Meter(
             budget or NO_BUDGET, parent=parent.meter if parent else None, role=acting_as.get() or self.name or "agent"
         )
-        return Run(
+        run = Run(
             question=question,
             meter=meter,
             conversation_id=call.conversation_id,
@@ -247,6 +247,9 @@ class Doors(Generic[ResultT]):
             emit=emit,
             parent=parent,
         )
+        if parent is not None and parent.shares_effects:
+            run.effects = parent.effects
+        return run
 
 
 _QUESTION: Mapping[str, Any] = FrozenDict(

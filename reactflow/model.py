@@ -104,9 +104,10 @@ class Run:
     calls: Counter[str] = field(default_factory=Counter)  # model calls, by role
     tool_calls: Counter[str] = field(default_factory=Counter)  # by tool; feedback does not reset them
     attempt: int = 0  # which draft of this run is in the making, from 1; no number is given twice
-    effects: dict[tuple[str, str], tuple[int, ToolMessage]] = field(
+    effects: dict[tuple[str, str], tuple[tuple[str, int], ToolMessage]] = field(
         default_factory=dict
-    )  # side effects done, with their attempt
+    )  # side effects done, by tool and arguments, with the run and its attempt
+    shares_effects: bool = False  # with the runs inside it, which all draft its answer
     drafts: dict[int, ChatResponse] = field(default_factory=dict)  # complete answers by attempt, judged or not
     reflections: list[Reflection] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)

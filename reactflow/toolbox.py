@@ -167,7 +167,7 @@ class ToolRunner:
             arguments = tool.read_arguments(call.arguments)
             effect = _effect(call, arguments) if tool.side_effect else None
             earlier = run.effects.get(effect) if effect is not None else None
-            if earlier is not None and earlier[0] < run.attempt:
+            if earlier is not None and earlier[0] != (run.run_id, run.attempt):
                 return replace(earlier[1], call_id=call.id)
             invoke = tool.bind(call, arguments, request)
             self._check_limits(tool, run)
@@ -177,7 +177,7 @@ class ToolRunner:
         work, between = partial(run_function, tool, invoke, call), run_tool.get()
         message = await (work() if between is None else between(call, work))
         if effect is not None and not message.is_error:
-            run.effects[effect] = (run.attempt, message)
+            run.effects[effect] = ((run.run_id, run.attempt), message)
         return message
 
     def _check_limits(self, tool: Tool, run: Run) -> None:

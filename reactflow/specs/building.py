@@ -19,7 +19,7 @@ from reactflow.mcp_tools import mcp_tools
 from reactflow.model import ChatModel
 from reactflow.openai_model import OpenAIChatModel
 from reactflow.specs.options import resolve
-from reactflow.specs.steps import EffectsOnce, FailureLimit, ShortHistory
+from reactflow.specs.steps import FailureLimit, ShortHistory
 from reactflow.specs.values import AgentSpec, AnyAgentSpec, ConnectionSpec, ModelSpec, ReflectionSpec, ToolsetSpec
 from reactflow.toolbox import Tool, tool
 from reactflow.workflows.drafter_critic import DrafterCritic
@@ -79,7 +79,7 @@ class Workshop:
         return SimpleReactAgent(
             model=model,
             tools=tools,
-            advisors=_advisors(spec, model, tools),
+            advisors=_advisors(spec, model),
             system_prompt="\n\n".join(part for part in (spec.model.system_prompt, spec.prompt) if part.strip()),
             react_prompt=None,  # the prompt stays the user's own
             max_rounds=spec.max_iterations,
@@ -172,10 +172,9 @@ def connections_of(spec: AnyAgentSpec) -> list[ConnectionSpec]:
     return [spec.model.connection, *(each.connection for each in spec.tools if each.connection is not None)]
 
 
-def _advisors(spec: AgentSpec, model: ChatModel, tools: Iterable[Tool]) -> list[AnyAdvisor]:
+def _advisors(spec: AgentSpec, model: ChatModel) -> list[AnyAdvisor]:
     advisors: list[AnyAdvisor] = [FailureLimit(spec.max_consecutive_failures)]
     if spec.tokens_management_strategy is not None:
         strategy, prompt = spec.tokens_management_strategy, spec.summarization_prompt
         advisors.append(ShortHistory(model, spec.max_tokens_threshold, strategy, prompt))
-    effects = frozenset(each.name for each in tools if each.side_effect)
-    return [*advisors, EffectsOnce(effects)] if effects else advisors
+    return advisors

@@ -1,15 +1,14 @@
-"""Advisors of a defined agent: against failing steps, long conversations, and effects that happen twice."""
+"""Advisors of a defined agent: against failing steps and long conversations."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from secrets import token_hex
 from typing import Final, Literal
 from weakref import WeakKeyDictionary
 
-from reactflow.chain import Handler, Order, ToolHandler, ToolRequest
+from reactflow.chain import Handler, Order
 from reactflow.errors import ModelBehaviorError, ProviderError, ReactflowError, ToolError
 from reactflow.memory_windows import message_tokens
 from reactflow.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage, this_turn
@@ -131,41 +130,6 @@ def _shortened(messages: Sequence[Message], upto: int, summary: str) -> tuple[Me
     task = messages[start - 1]
     with_summary = replace(task, text=f"{task.text}\n\n[Steps so far, as data]\n{summary}")
     return (*messages[: start - 1], with_summary, *messages[upto:])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EffectsOnce:
-    """Lets an effect happen once for a row, though each draft is made by a run of its own.
-
-    A call with the arguments of an earlier run's call that worked gets that one's result.  Errors, and repeats inside
-    one run, run.
-
-    Args:
-        names: The tools that have effects.
-        order: Where around tool calls.
-    """
-
-    names: frozenset[str]
-    order: int = 0
-    _done: WeakKeyDictionary[Run, dict[str, tuple[str, ToolMessage]]] = field(
-        default_factory=WeakKeyDictionary, repr=False
-    )
-
-    async def advise_tool(self, tool_request: ToolRequest, call_next: ToolHandler) -> ToolMessage:
-        """Answer from before, or run and remember."""
-        if tool_request.name not in self.names:
-            return await call_next(tool_request)
-        run = row = tool_request.request.run
-        while row.parent is not None:
-            row = row.parent
-        done = self._done.setdefault(row, {})
-        call = json.dumps([tool_request.name, tool_request.arguments], sort_keys=True, default=str)
-        if call in done and done[call][0] != run.run_id:
-            return done[call][1]
-        message = await call_next(tool_request)
-        if not message.is_error:
-            done[call] = (run.run_id, message)
-        return message
 
 
 def _as_line(message: Message) -> str:

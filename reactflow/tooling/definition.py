@@ -52,10 +52,11 @@ class Tool(ToolSpec, Generic[P, R]):
             function goes on in its thread, because Python cannot stop one.
         max_result_chars: Characters of a result that the model gets to read, > 0; None for all.
         max_argument_chars: Characters of arguments that are accepted, > 0; None for any number.
-        max_calls: How often it may run in one turn, drafts and revisions together, > 0; None for no limit.
+        max_calls: How often it may run in one turn, drafts and revisions together, > 0; None for no limit.  In a
+            workflow each draft that an agent makes is a turn of that agent.
         return_direct: The result is the answer: the model is not asked again.
-        side_effect: In a later draft of the same turn a call with the same arguments gets the earlier successful
-            result instead of running again.
+        side_effect: In a later draft of the same turn, or of the same run of a workflow, a call with the same
+            arguments gets the earlier successful result instead of running again.
         on_error: Words an exception of the function for the model; by default its class and message, cut.  What it
             raises instead ends the run.
         pass_dict: Give the function its arguments as one dict instead of as keywords.

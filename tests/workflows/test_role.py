@@ -38,6 +38,7 @@ from reactflow.toolbox import ToolContext, tool
 from reactflow.workflows.attempt import Trail
 from reactflow.workflows.best_of_n import BestOfN
 from reactflow.workflows.drafter_critic import DrafterCritic
+from reactflow.workflows.reflexion import Reflexion
 from reactflow.workflows.reply import Reply as RoleReply
 from reactflow.workflows.reply import as_text, read_reply
 from reactflow.workflows.role import Role, as_critic, as_role
@@ -688,3 +689,25 @@ async def test_a_judge_of_n_drafts_with_a_limit_of_its_own_is_named():
         await BestOfN(ScriptedChatModel("a"), judge, 1, on_judge_error="raise").arun("task")
 
     assert caught.value.partial.text == "a"
+
+
+@pytest.mark.parametrize("make", [DrafterCritic, Reflexion, BestOfN])
+async def test_a_side_effect_of_one_draft_is_not_repeated_by_the_next(make):
+    sent = []
+
+    @tool(side_effect=True)
+    def send_mail(to: str) -> str:
+        """Send an e-mail."""
+        sent.append(to)
+        return "sent"
+
+    def names_ana(draft: Draft) -> bool:
+        return "Ana" in draft.text
+
+    mail, other = calls("send_mail", to="ana"), calls("send_mail", to="bo")
+    model = ScriptedChatModel(mail, mail, says("Done."), mail, other, says("Done: Ana has it."))
+    agent = SimpleReactAgent(model=model, tools=[send_mail])
+    rest = {Reflexion: (lambda prompt: "Name her.", 2), BestOfN: (2,)}.get(make, ())
+    result = await make(agent, names_ana, *rest).arun("Tell Ana.")
+
+    assert (result.text, sent) == ("Done: Ana has it.", ["ana", "ana", "bo"])
