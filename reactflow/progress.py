@@ -69,17 +69,19 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def stalled(drafts: Sequence[str], issues: Sequence[str]) -> StopReason | None:
+def stalled(drafts: Sequence[str], issues: Sequence[str], counts: Sequence[int] = ()) -> StopReason | None:
     """Say whether the last drafts show that another round would lead nowhere.
 
     Args:
         drafts: Every draft so far, oldest first.
         issues: What was found wrong with each, oldest first; blank where the evaluator gave no reason of its own, which
             proves nothing.
+        counts: How many problems were found in each, oldest first, where they were counted.
 
     Returns:
         ``no_progress`` where the last two drafts are the same, or the last two issues are over 0.9 similar and so
-        are the last two drafts; ``oscillation`` where the last four drafts are A B A B; else None.
+        are the last two drafts, and there are no fewer problems; ``oscillation`` where the last four drafts are
+        A B A B; else None.
     """
     if len(drafts) < 2:
         return None
@@ -87,7 +89,8 @@ def stalled(drafts: Sequence[str], issues: Sequence[str]) -> StopReason | None:
         return StopReason.NO_PROGRESS
     if len(drafts) >= 4 and same(drafts[-4], drafts[-2]) and same(drafts[-3], drafts[-1]):
         return StopReason.OSCILLATION
-    if _same_complaint(issues) and similarity(drafts[-2], drafts[-1]) > SIMILAR:
+    fewer = len(counts) > 1 and counts[-1] < counts[-2]
+    if not fewer and _same_complaint(issues) and similarity(drafts[-2], drafts[-1]) > SIMILAR:
         return StopReason.NO_PROGRESS
     return None
 

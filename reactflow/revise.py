@@ -98,7 +98,9 @@ class Revise:
             return StopReason.APPROVED if REQUIRED in draft.context else StopReason.ANSWERED
         if revisions >= self.rounds:
             return StopReason.MAX_REFLECTION_ROUNDS
-        return stalled([each.text for each in drafts], [_complaint(each) for each in drafts])
+        judgements = [judgement_of(each) for each in drafts]
+        counts = [0 if each is None else len(each.issues) for each in judgements]
+        return stalled([each.text for each in drafts], [_complaint(each) for each in drafts], counts)
 
     def _recovers(self, run: Run, error: Exception) -> bool:
         """Whether *error* only ends the revising: a limit of this run, or a failure of the model in the revision."""

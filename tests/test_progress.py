@@ -61,6 +61,15 @@ def test_the_same_complaint_about_a_changed_draft_goes_on():
     assert stalled(["Berlin is large.", "Paris has two million people."], ["no source", "no source"]) is None
 
 
+def test_fewer_problems_are_progress_however_little_changed():
+    drafts = ["A long report with a typo here and a tyop there.", "A long report with a typo here and a typo there."]
+    complaint = ["Words are misspelt."] * 2
+
+    assert stalled(drafts, complaint, [2, 1]) is None
+    assert stalled(drafts, complaint, [2, 2]) is StopReason.NO_PROGRESS
+    assert stalled(drafts, complaint, [1, 2]) is StopReason.NO_PROGRESS
+
+
 def test_a_new_complaint_about_a_hardly_changed_draft_goes_on():
     assert stalled([LONG * 3, LONG * 3 + "Done."], ["no source given", "the tone is off"]) is None
 

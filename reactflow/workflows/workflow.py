@@ -112,7 +112,8 @@ class Workflow(Doors[ResultT]):
             return accepted
         if not self.stop_when_stalled or trail.number >= self.max_iterations + self.extra_drafts:
             return None
-        return stalled([each.draft for each in trail.attempts], [each.complaint for each in trail.attempts])
+        told = [(each.draft, each.complaint, len(each.issues)) for each in trail.attempts]
+        return stalled(*zip(*told, strict=True))
 
     def _accepted(self, trail: Trail, attempt: Attempt) -> StopReason | None:
         """Why *attempt* may end the run: it passed, or goes out unjudged.  None where it was rejected."""

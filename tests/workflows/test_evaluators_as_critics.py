@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from reactflow.errors import WorkflowError
+from reactflow.errors import ConfigurationError
 from reactflow.judge import Draft
 from reactflow.result import Issue, Judgement, StopReason
 from reactflow.workflows import CriticRefiner, DrafterCritic
@@ -45,7 +45,7 @@ async def test_a_severity_that_is_none_is_named():
     def odd(draft: Draft) -> Judgement:
         return Judgement(False, "No date.", issues=(Issue("No date.", 9),))
 
-    with pytest.raises(WorkflowError, match="from 1 to 5"):
+    with pytest.raises(ConfigurationError, match="whole number from 1 to 5"):
         await CriticRefiner(write, odd).arun("Write.")
 
 
