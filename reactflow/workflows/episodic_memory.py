@@ -109,8 +109,9 @@ class Episode:
             StoreError: The store cannot be written; for this run the lesson is kept all the same.
         """
         lesson = self._cut_to_size(lesson)
-        self.learnt = merged(self.learnt, lesson)
-        await self._store.change(self.family, lambda known: trimmed(merged(known, lesson), self.memory.max_kept))
+        own = {each.advice for each in self.learnt}
+        self.learnt = merged(self.learnt, lesson, own)
+        await self._store.change(self.family, lambda known: trimmed(merged(known, lesson, own), self.memory.max_kept))
         return lesson
 
     async def condense(self, lessons: Sequence[Lesson], into: Sequence[Lesson]) -> None:

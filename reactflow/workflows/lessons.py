@@ -18,7 +18,10 @@ from reactflow.progress import SIMILAR, similarity
 
 _RUNS = r"\w+"
 _NUMBERS = r"\d+"
-_FLEETING = r"(?i)\d+(?:\.\d+)? ?(?:ms|s|sec|seconds?|秒)\b|\b0x[0-9a-f]+\b|\d\d:\d\d:\d\d(?:[.,]\d+)?"
+_FLEETING = (  # durations, addresses, times of day, folders of one run
+    r"(?i)\d+(?:\.\d+)? ?(?:ms|s|sec|seconds?|秒)\b|\b0x[0-9a-f]+\b|\b\d+:\d\d:\d\d(?:[.,]\d+)?"
+    r"|(?<![\w/])(?:/private)?(?:/var)?/(?:tmp|folders)/[^\s'\":,;)]*/"
+)
 _TELLING_TOKENS = 4  # evidence shorter than this ("wrong") is the same for quite different failures
 _UNRELATED = 0.1
 
@@ -71,8 +74,11 @@ def alike(a: str, b: str) -> bool:
     return a == b or (re.findall(_NUMBERS, a) == re.findall(_NUMBERS, b) and similarity(a, b) > SIMILAR)
 
 
-def merged(lessons: Iterable[Lesson], new: Lesson) -> tuple[Lesson, ...]:
+def merged(lessons: Iterable[Lesson], new: Lesson, own: Collection[str] = ()) -> tuple[Lesson, ...]:
     """*lessons* with *new* at the end, in the place of those that say the same or come from the same failure.
+
+    Those whose advice is in *own* were learnt from the task of *new*: there the same evidence is the same failure even
+    where it is only a word or two.
 
     A lesson that says the same hands its uses and wins on.  One that came from the same failure and says something
     else does not: it was shown and did not help, and the new one has yet to be tried.
@@ -83,15 +89,15 @@ def merged(lessons: Iterable[Lesson], new: Lesson) -> tuple[Lesson, ...]:
             new = replace(
                 new, trigger=new.trigger or each.trigger, uses=new.uses + each.uses, wins=new.wins + each.wins
             )
-        elif not _same_failure(each.evidence, new.evidence):
+        elif not _same_failure(each.evidence, new.evidence, 1 if each.advice in own else _TELLING_TOKENS):
             kept.append(each)
     return (*kept, new)
 
 
-def _same_failure(a: str, b: str) -> bool:
-    """Whether two pieces of evidence are one, times and addresses aside."""
+def _same_failure(a: str, b: str, least_tokens: int) -> bool:
+    """Whether two pieces of evidence are one and say enough to tell, times and addresses aside."""
     a, b = (" ".join(re.sub(_FLEETING, "", text).split()) for text in (a, b))
-    return a == b and estimate_tokens(a) >= _TELLING_TOKENS
+    return a == b and estimate_tokens(a) >= least_tokens
 
 
 def credited(lessons: Iterable[Lesson], shown: Collection[str], *, won: bool) -> tuple[Lesson, ...]:

@@ -167,6 +167,28 @@ async def test_ten_equal_failures_leave_one_lesson():
     assert advice_of(await episode.recall()) == advice_of(episode.learnt) == [f"Idea 9: {'x' * 9}"]
 
 
+@pytest.mark.parametrize(
+    "evidence",
+    ["3 != 4", "wrong", "FAILED /tmp/tmp{0}/x.py after {0}:00:03.12", "at /var/folders/q/{0}/T/x.py: 3 != 4"],
+)
+async def test_ten_equal_failures_of_one_task_leave_one_lesson_however_little_they_say(evidence):
+    episode = EpisodicMemory().open("task")
+
+    for number, letter in enumerate("abcdefghij"):
+        await episode.learn(Lesson(letter * 9, evidence=evidence.format(number)))
+
+    assert advice_of(await episode.recall()) == advice_of(episode.learnt) == ["jjjjjjjjj"]
+
+
+async def test_failures_without_a_word_are_not_taken_for_one():
+    episode = EpisodicMemory().open("task")
+
+    await episode.learn(Lesson("aaaaa"))
+    await episode.learn(Lesson("bbbbb"))
+
+    assert advice_of(episode.learnt) == ["aaaaa", "bbbbb"]
+
+
 async def test_only_the_last_three_of_many_lessons_of_one_run_are_shown_and_all_are_known():
     episode = EpisodicMemory().open("task")
 
