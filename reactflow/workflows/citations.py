@@ -7,19 +7,18 @@ numbers written in that list.  All are understood, and come out as one numbering
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
+from reactflow.workflows.markers import Marker, find_markers, join, write_marker
 from reactflow.workflows.sources import Catalogue, Source, address
 
-_CODE = r"(?s)(```.*?(?:```|\Z)|`[^`\n]*`)"
-_TARGET = r"\((?P<{}>https?://[^\s()]*(?:\([^\s()]*\)[^\s()]*)*)\)"
-_NUMBERS = r"[\[［【]\^?(?P<numbers>\d{1,3}(?:[ ]?[,，、;；–-][ ]?\d{1,3})*)[\]］】](?:" + _TARGET.format("url") + ")?"
-_LINK = r"(?<!!)\[(?P<label>[^\[\]\n]{1,200})\]" + _TARGET.format("target")
-_MARKER = rf"(?P<space>[ \t]{{0,4}})(?:{_NUMBERS}|{_LINK})"
 _ADDRESS = r"https?://[^\s<>\"'`\[\]{}|\\^，。；：！？、（）【】]+"
-_NUMBERED = r"(?s)\s*(?:[-*•]\s*)?(?:[\[［【]\^?(\d{1,3})[\]］】][:：]?|(\d{1,3})[.):：、](?=\s))\s*(.*)"
+_NUMBERED = (
+    r"[\s*•-]*(?:(?i:source|reference|ref\.?)|来源|参考文献|文献|资料)?[ ]?[(（]?(\d{1,3})"
+    r"(?:[.．、](?=\s|http)|[:：)）]+(?=\s|http)|\s*\Z)"
+)
 _HEADING = r"(?i)[\s#*_]*(?:references?|sources?|citations?|参考(?:文献|资料|来源)?|来源|引用)[\s#*_]*[:：]?[\s*_]*"
 _MAX_HEADING_CHARS = 60
 _END = ".,;:!?)>]}\"'"
@@ -33,12 +32,14 @@ class Cited(NamedTuple):
         as_shown: The same with the numbers under which the sources are in the catalogue.
         sources: What it refers to, in the order of first mention, those without a marker last.
         removed: References and markers that are no retrieved source.
+        unclear: What was left as it is and may be a marker: as one it would name another source than the model meant.
     """
 
     answer: str
     as_shown: str
     sources: tuple[Source, ...] = ()
     removed: tuple[str, ...] = ()
+    unclear: tuple[str, ...] = ()
 
 
 class _Entry(NamedTuple):
@@ -56,24 +57,26 @@ def check_citations(answer: str, references: Iterable[str], catalogue: Catalogue
     """
     body, own_list = _without_own_list(answer)
     entries = [_entry(text, catalogue) for text in dict.fromkeys((*references, *own_list)) if text.strip()]
-    meaning = _meaning(_markers(body), entries, catalogue)
-    removed = dict.fromkeys(entry.text.strip() for entry in entries if entry.number is None)
-    mentioned: dict[int, None] = {}
+    words, markers = find_markers(body)
+    cited = {number for marker in markers if not (marker.url or marker.unclear) for number in marker.numbers}
+    meaning = _meaning(cited, entries, catalogue)
+    meant = [_meant(marker, meaning, catalogue) for marker in markers]
+    listed = (entry.number for entry in entries if entry.number is not None)
+    order = list(dict.fromkeys((*(number for each in meant if each for number in each.numbers), *listed)))
+    unknown = (each.unknown for each in meant if each and each.unknown)
+    removed = dict.fromkeys((*(entry.text.strip() for entry in entries if entry.number is None), *unknown))
+    moved = _moved(meaning, order)
+    unclear = (each.text.strip() for each in markers if each.unclear and moved.intersection(each.numbers))
 
-    def note(numbers: Sequence[int], written: str) -> str:
-        mentioned.update(dict.fromkeys(numbers))
-        if written:
-            removed[written] = None
-        return ""
+    def rewritten(numbers: Mapping[int, int]) -> str:
+        return join(words, [_rewritten(*pair, numbers) for pair in zip(markers, meant, strict=True)])
 
-    _rewritten(body, meaning, catalogue, note)
-    order = list(dict.fromkeys((*mentioned, *(entry.number for entry in entries if entry.number is not None))))
-    place = {number: at for at, number in enumerate(order, 1)}
     return Cited(
-        _rewritten(body, meaning, catalogue, lambda numbers, _: _marker(place[number] for number in numbers)),
-        _rewritten(body, meaning, catalogue, lambda numbers, _: _marker(numbers)),
+        rewritten({number: place for place, number in enumerate(order, 1)}),
+        rewritten({number: number for number in order}),
         tuple(catalogue.sources[number - 1] for number in order),
         tuple(removed),
+        tuple(dict.fromkeys(unclear)),
     )
 
 
@@ -98,63 +101,48 @@ def _readings(url: str) -> tuple[str, ...]:
     return (whole, plain.rstrip(_END)) if plain[-1:].isalnum() else (whole,)
 
 
-def _rewritten(
-    text: str, meaning: Mapping[int, int | None], catalogue: Catalogue, write: Callable[[Sequence[int], str], str]
-) -> str:
-    """*text* with each marker written anew.
+class _Meant(NamedTuple):
+    """What a marker stands for: numbers of the catalogue, with places in these sources, and what stands for none."""
 
-    Args:
-        text: The answer.
-        meaning: The catalogue's number for each number in a marker; None where there is no such source.
-        catalogue: The sources.
-        write: Gets the catalogue's numbers that a marker stands for, and what of it stands for none, as it was written;
-            gives the new marker.
-    """
+    parts: Sequence[tuple[Sequence[int], str]]
+    unknown: str
 
-    def marker(match: re.Match[str]) -> str:
-        meant = _meant(match, meaning, catalogue)
-        if meant is None:
-            return match[0]
-        words = [part for part in (match["label"], write(*meant)) if part]
-        return match["space"] + " ".join(words) if words else ""
-
-    prose = re.split(_CODE, text)
-    prose[::2] = [re.sub(_MARKER, marker, part) for part in prose[::2]]
-    return "".join(prose).strip()
+    @property
+    def numbers(self) -> list[int]:
+        return [number for numbers, _ in self.parts for number in numbers]
 
 
-def _meant(
-    match: re.Match[str], meaning: Mapping[int, int | None], catalogue: Catalogue
-) -> tuple[list[int], str] | None:
-    """The catalogue's numbers that a marker stands for, and what of it stands for none; None where it is no marker."""
-    if url := match["url"] or match["target"]:
-        number = catalogue.number(url)
-        return ([], url) if number is None else ([number], "")
-    numbers = _expanded(match["numbers"])
-    known = dict.fromkeys(number for each in numbers if (number := meaning.get(each)) is not None)
-    if not known and all(number == 0 or number >= 100 for number in numbers):
-        return None  # a code, an index
-    return list(known), _marker(each for each in numbers if meaning.get(each) is None)
+def _meant(marker: Marker, meaning: Mapping[int, int | None], catalogue: Catalogue) -> _Meant | None:
+    """What *marker* stands for; None where it is to be left as it is."""
+    if marker.unclear:
+        return None
+    if marker.url:
+        number = catalogue.number(marker.url)
+        return _Meant([], marker.url) if number is None else _Meant([([number], "")], "")
+    unknown = [number for number in marker.numbers if meaning.get(number) is None]
+    if 0 in unknown or (len(unknown) == len(marker.numbers) and min(unknown) >= 100):
+        return None  # an interval, an index, a code
+    parts = [([number for each in numbers if (number := meaning.get(each))], place) for numbers, place in marker.parts]
+    return _Meant([(list(dict.fromkeys(numbers)), place) for numbers, place in parts], write_marker([(unknown, "")]))
 
 
-def _marker(numbers: Iterable[int]) -> str:
-    listed = ", ".join(map(str, numbers))
-    return f"[{listed}]" if listed else ""
+def _rewritten(marker: Marker, meant: _Meant | None, numbers: Mapping[int, int]) -> str | None:
+    """*marker* with other *numbers* for those of the catalogue, or None where nothing is left of it."""
+    if meant is None:
+        return marker.text
+    number = write_marker(([numbers[each] for each in known], place) for known, place in meant.parts)
+    words = " ".join(part for part in (marker.label, number) if part)
+    return marker.space + words if words else None
 
 
-def _markers(text: str) -> set[int]:
-    """The numbers in all markers of *text* that name no address of their own."""
-    found = (match for part in re.split(_CODE, text)[::2] for match in re.finditer(_MARKER, part))
-    return {each for match in found if match["numbers"] and not match["url"] for each in _expanded(match["numbers"])}
-
-
-def _expanded(numbers: str) -> list[int]:
-    """``1, 3-5`` as numbers."""
-    found: list[int] = []
-    for part in re.split(r"[,，、;；]", numbers):
-        first, *last = (int(each) for each in re.split(r"[–-]", part))
-        found += range(first, last[0] + 1) if last and first < last[0] <= first + 50 else (first, *last)
-    return found
+def _moved(meaning: Mapping[int, int | None], order: Sequence[int]) -> set[int]:
+    """The numbers that mean another source in the new numbering, or none where they meant one that is cited."""
+    now = dict(enumerate(order, 1))
+    return {
+        number
+        for number, source in meaning.items()
+        if source is None or (now.get(number) != source and (number in now or source in order))
+    }
 
 
 def _meaning(markers: set[int], entries: Sequence[_Entry], catalogue: Catalogue) -> dict[int, int | None]:
@@ -171,13 +159,20 @@ def _meaning(markers: set[int], entries: Sequence[_Entry], catalogue: Catalogue)
 
 def _entry(text: str, catalogue: Catalogue) -> _Entry:
     """Read one reference: an address, alone or with words around it, or the number of a source."""
-    numbered = re.fullmatch(_NUMBERED, text)
-    own = int(numbered[1] or numbered[2]) if numbered else None
-    rest = numbered[3] if numbered else text
-    if not rest.strip() or rest.strip().isdecimal():  # "[2]", "2": the number of a source
-        number = int(rest) if rest.strip() else own
-        return _Entry(None, number if number is not None and 1 <= number <= len(catalogue) else None, text)
+    own, rest = _own_number(text)
+    if own is not None and not rest.strip():  # "[2]", "2": the number of a source
+        return _Entry(None, own if 1 <= own <= len(catalogue) else None, text)
     return _Entry(own, _number(rest, catalogue), text)
+
+
+def _own_number(line: str) -> tuple[int | None, str]:
+    """The number at the beginning of a reference, in any form of a marker or as in ``2.``, and what follows it."""
+    if numbered := re.match(_NUMBERED, line):
+        return int(numbered[1]), line[numbered.end() :]
+    words, markers = find_markers(line)
+    if not markers or markers[0].unclear or len(markers[0].numbers) != 1 or words[0].strip("-*•_> \t"):
+        return None, line
+    return markers[0].numbers[0], line if markers[0].url else line[len(words[0] + markers[0].text) :].lstrip(":：*_")
 
 
 def _number(text: str, catalogue: Catalogue) -> int | None:
@@ -194,13 +189,13 @@ def _number(text: str, catalogue: Catalogue) -> int | None:
 
 def _without_own_list(answer: str) -> tuple[str, list[str]]:
     """The answer without a list of sources at its end, under a heading or numbered, and the lines of that list."""
-    lines = answer.rstrip().splitlines()
+    lines = answer.rstrip().splitlines(keepends=True)
     at = len(lines)
     while at and (not lines[at - 1].strip() or re.search(_ADDRESS, lines[at - 1])):
         at -= 1
     listed = [line for line in lines[at:] if line.strip()]
     headed = at > 0 and len(lines[at - 1]) <= _MAX_HEADING_CHARS and re.fullmatch(_HEADING, lines[at - 1]) is not None
-    body = "\n".join(lines[: at - headed]).rstrip()
-    if not listed or not body or not (headed or all(re.fullmatch(_NUMBERED, line) for line in listed)):
+    body = "".join(lines[: at - headed]).rstrip()
+    if not listed or not body or not (headed or all(_own_number(line)[0] is not None for line in listed)):
         return answer, []
     return body, listed

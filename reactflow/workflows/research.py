@@ -37,7 +37,8 @@ class ResearchResult(WorkflowResult):
     ``text`` is the answer with the list of its sources behind it; ``output`` is the answer alone, as a
     :class:`FinalOutput`, or a :class:`DraftOutput` where nothing was looked up.  ``approved`` says that every reference
     was checked: there is one at least, and all that the model gave are sources that were retrieved.  It does not say
-    that the sources are right.  ``iterations`` counts the rounds of research, and is 1 where there was none.
+    that the sources are right.  A warning names what may be a marker too, such as ``(2)``, and was left with its old
+    number.  ``iterations`` counts the rounds of research, and is 1 where there was none.
 
     Args:
         researched: Whether the answer was revised by what was found.
@@ -197,6 +198,11 @@ class ResearchReflexion(Workflow[ResearchResult]):
         problems = self._problems(trail, cited)
         for problem in problems:
             trail.run.warn(f"Revision {len(work.cited)}: {problem}")
+        if cited.unclear:
+            trail.run.warn(
+                f"Revision {len(work.cited)}: Its sources were numbered anew, and what may point at one was left as it "
+                f"is: {', '.join(cited.unclear):.300}."
+            )
         share = len(cited.sources) / max(1, len(cited.sources) + len(cited.removed))
         return Judgement(not problems, "\n".join(problems) or None, share, flags=problems)
 
