@@ -11,6 +11,17 @@ from reactflow.workflows.sources import Catalogue, Source
 
 URLS = [f"https://{letter}.org/page" for letter in "abcdef"]
 FAKE = "https://fake.example/x"
+PLAIN = "[{}]"
+FORMS = {
+    **dict.fromkeys(("[{}]", "［{}］", "【{}】", "〔{}〕", "[ {} ]", "[^{}]", "[^{}^]", "[#{}]", "\\[{}\\]"), PLAIN),
+    **dict.fromkeys(("【{}†source】", "【{}†L1-L5】", "[[{}]](#r)", "[{}](#r)", "[[{}]](https://{url})"), PLAIN),
+    **dict.fromkeys(("[Source {}]", "[source: {}]", "[ref {}]", "[Ref. #{}]", "[see source {}]", "[doc{}]"), PLAIN),
+    **dict.fromkeys(("(Source {})", "(ref. {})", "(see source {})", "[Source {}](https://{url})"), PLAIN),
+    **dict.fromkeys(("[来源 {}]", "（来源{}）", "（来源：{}）", "【参考文献{}】", "（参见来源{}）", "[资料{}]"), PLAIN),
+    **dict.fromkeys(("<sup>{}</sup>", "<sup>[{}]</sup>", "<ref>{}</ref>"), PLAIN),
+    **dict.fromkeys(('[{}](https://{url} "Title")', "[{}](<https://{url}>)", "[\\[{}\\]](https://{url})"), PLAIN),
+    **{form: form for form in ("[[{}]]", "([{}])", "（[{}]）", "**[{}]**", "[{}, p. 14]", "[{}: §3]", "[{}，第3页]")},
+}
 
 
 def catalogue(count=4):
@@ -122,6 +133,133 @@ def test_markers_of_every_shape_are_understood(answer, then):
     assert (cited.answer, names(cited)) == (then, "CA")
 
 
+def written(form, number):
+    return form.format(number, url=f"{'xabcdef'[number]}.org/page")
+
+
+@pytest.mark.parametrize(("form", "then"), FORMS.items())
+def test_a_marker_is_numbered_anew_in_every_form(form, then):
+    cited = checked(f"Two {written(form, 2)}. Three {written(form, 3)}，四{written(form, 4)}。", *URLS[1:4])
+
+    assert cited.answer == f"Two {then.format(1)}. Three {then.format(2)}，四{then.format(3)}。"
+    assert (names(cited), cited.removed, cited.unclear) == ("BCD", (), ())
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if "{url}" not in form and "*" not in form])
+def test_a_marker_of_no_source_goes_in_every_form(form):
+    cited = checked(f"{form.format(1)} Fake {form.format(1)}, two {form.format(2)}.", FAKE, URLS[3])
+
+    assert cited.answer == f"Fake, two {FORMS[form].format(1)}."
+    assert (names(cited), cited.removed) == ("D", (FAKE, "[1]"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "then", "sources"),
+    [
+        ("All [2,3].", "All [1, 2].", "BC"),
+        ("All [2–4].", "All [1, 2, 3].", "BCD"),
+        ("All [2 and 4].", "All [1, 2].", "BD"),
+        ("All [2]–[4].", "All [1, 2, 3].", "BCD"),
+        ("Two [2], all [1]-[3].", "Two [1], all [2, 1, 3].", "BAC"),
+        ("All [Source 2] to [Source 4].", "All [1, 2, 3].", "BCD"),
+        ("全部【2】至【4】。", "全部[1, 2, 3]。", "BCD"),
+        ("Both [4]–[2].", "Both [1]–[2].", "DB"),
+        ("Both [4-2].", "Both [1, 2].", "DB"),
+        ("All [2][3] [4].", "All [1][2] [3].", "BCD"),
+        ("Both (sources 2 and 4).", "Both [1, 2].", "BD"),
+        ("都有（来源2、来源4）。", "都有[1, 2]。", "BD"),
+        ("[2, p. 3; 3, pp. 4-5] and [2; 4]", "[1, p. 3; 2, pp. 4-5] and [1, 3]", "BCD"),
+        ("Great![2](https://b.org/page)", "Great![1]", "B"),
+        ("See [[B]](https://b.org/page).", "See [B] [1].", "B"),
+    ],
+)
+def test_a_marker_of_several_and_a_range_mean_the_same_sources_then(answer, then, sources):
+    cited = checked(answer)
+
+    assert (cited.answer, names(cited), cited.unclear) == (then, sources, ())
+
+
+def test_a_comma_and_brackets_go_with_the_marker_they_were_for():
+    cited = checked("([9]) One [2], [9]. Two ([9]), three （[9]）。\n [9] Four [[9]].\n[9]")
+
+    assert cited.answer == "One [1]. Two, three。\nFour.\n"
+
+
+UNCLEAR = """(2) | （2） | (2, 3) | (1-3) | (source 2 says so) | Source 2 | Sources 1 and 2 | 来源2 | ² | ¹² | [S2]
+| [2 others] | [2, p. 4, 5] | [1–999] | 【4:2†source】 | v[2] | my_list[2] | m[1][2] | data[2] | = [1, 2]
+| `[2]` | <sup>2 of 3</sup>"""
+
+
+@pytest.mark.parametrize("unclear", re.split(r"\s\|\s", UNCLEAR))
+def test_what_may_be_a_marker_stays_and_is_named_where_its_number_means_another_source_then(unclear):
+    text = f"It is said {unclear} = so."
+
+    same, other = checked(text, *URLS[:4]), checked(text, *URLS[2:4])
+
+    assert (same.answer, same.unclear, names(same)) == (text, (), "ABCD")
+    assert (other.answer, other.unclear, names(other)) == (text, (unclear,), "CD")
+
+
+@pytest.mark.parametrize("power", ["x<sup>2</sup>", "10<sup>2</sup>", "(a + b)<sup>2</sup>", "sin<sup>2</sup>"])
+def test_a_tag_that_may_make_an_exponent_is_unclear(power):
+    cited = checked(f"{power} is said.", *URLS[2:4])
+
+    assert (cited.answer, cited.unclear) == (f"{power} is said.", ("<sup>2</sup>",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "5 km² and 10³",
+            "f(2)",
+            "(2) A list",
+            "- (1) A list",
+            "(2 years)",
+            "(about 2)",
+            "x = sin² y",
+            "[0, 1]",
+            "[2025]",
+        ),
+        *("```\nxs[2]\n```", "~~~ py\nxs[2]\n~~~", "````\n```\n[2]\n```\n````", "```\n[2]", "``a ` [2]``", "`a\n[2]`"),
+        *("<code>[2]</code>", "<pre class='x'>[2]</pre>", "![2 plots](https://a.org/x.png)", "open source 2.0"),
+    ],
+)
+def test_what_is_no_marker_stays_and_is_not_named(text):
+    cited = checked(f"{text}\n", URLS[2])
+
+    assert (cited.answer, cited.as_shown, names(cited), cited.unclear) == (f"{text}\n", f"{text}\n", "C", ())
+
+
+def test_a_backtick_or_a_tag_without_an_end_hides_no_marker():
+    cited = checked("It`s <code> [2].\n\nIt`s ``` [3] ~~~ [4].")
+
+    assert cited.answer == "It`s <code> [1].\n\nIt`s ``` [2] ~~~ [3]."
+
+
+@given(st.lists(st.tuples(st.text(), st.sampled_from(["\n`xs[2]`\n", "\n\n```py\nxs[2] = [1, 2]\n```\n", ""]))))
+def test_a_text_without_markers_is_returned_as_it_is(pieces):
+    text = "".join(re.sub(r"[\d⁰¹²³⁴-⁹`~<!\\]|http", "", words) + code for words, code in pieces)
+
+    cited = checked(text, URLS[2])
+
+    assert (cited.answer, cited.as_shown, cited.unclear) == (text, text, ())
+
+
+@given(st.lists(st.tuples(st.sampled_from([*FORMS]), st.integers(1, 6)), max_size=8), st.integers(1, 6))
+def test_the_new_numbers_lead_back_to_the_same_addresses_in_the_same_order(markers, count):
+    answer = "Words" + ".".join(f" words {written(form, number)}" for form, number in markers)
+
+    cited = checked(answer, count=count)
+
+    left = [int(number) for number in re.findall(r"\[(\d)", cited.answer)]
+    meant = [URLS[number - 1] for _, number in markers if number <= count]
+    assert [cited.sources[number - 1].url for number in left] == meant
+    assert [source.url for source in cited.sources] == list(dict.fromkeys(meant))
+    assert len(re.findall("words", cited.answer)) == len(markers)
+    assert checked(cited.as_shown, count=count).answer == cited.answer
+
+
 def test_a_link_to_somewhere_else_leaves_only_its_words():
     cited = checked("See [the report](https://fake.example/a_(b)) and [1](https://fake.example/c).")
 
@@ -138,6 +276,18 @@ def test_years_codes_and_code_are_no_markers(text):
     cited = checked(text)
 
     assert (cited.answer, cited.sources, cited.removed) == (text, (), ())
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["[{}] {}", "{}. {}", "({}) {}", "Source {}: {}", "来源{}：{}", "- **[{}]** {}", "<sup>{}</sup> {}", "[^{}]: {}"],
+)
+def test_the_models_own_list_is_read_in_every_form_and_the_text_before_it_stays(line):
+    body = "One [1],\r\ntwo\u2028[Source 2]."
+
+    cited = checked("\n".join((body, "", "Sources:", line.format(1, URLS[3]), line.format(2, URLS[1]))))
+
+    assert (cited.answer, names(cited)) == ("One [1],\r\ntwo\u2028[2].", "DB")
 
 
 @pytest.mark.parametrize(
@@ -162,9 +312,20 @@ def test_what_only_looks_like_a_list_of_sources_stays(text):
     assert checked(text).answer == text
 
 
-def test_hostile_text_is_read_in_time():
-    text = (" " * 5000 + "[1](https://a.org/(" + "[") * 20 + "https://" * 5000
-
+@pytest.mark.parametrize(
+    "text",
+    [
+        (" " * 5000 + "[1](https://a.org/(" + "[") * 20 + "https://" * 5000,
+        *(
+            piece * (100_000 // len(piece))
+            for piece in ("[", "(2", "`", "<code>", "<sup>1", "a_", "v[1", "[1](https://a(")
+        ),
+        "".join("`" * length + "a" for length in range(400)),
+        "[1-100]" * 2000,
+    ],
+    ids=lambda text: text.strip()[:16],
+)
+def test_hostile_text_is_read_in_time(text):
     assert checked(text).answer
 
 

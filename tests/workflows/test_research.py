@@ -487,6 +487,18 @@ async def test_a_reference_that_was_never_retrieved_is_removed_and_named():
     )
 
 
+async def test_a_warning_names_what_may_point_at_another_source_after_numbering():
+    said = final("More [2], as (2) says, and v[1].", references=[MORE.url])
+    model = ScriptedChatModel(draft("q"), said)
+
+    result = await ResearchReflexion(model, finds(PRIZE, MORE)).arun(QUESTION)
+
+    assert (result.output.answer, result.approved) == ("More [1], as (2) says, and v[1].", True)
+    assert result.warnings == (
+        "Revision 1: Its sources were numbered anew, and what may point at one was left as it is: (2), v[1].",
+    )
+
+
 async def test_an_address_that_stands_in_no_source_is_named_but_stays():
     model = ScriptedChatModel(draft("q"), final("See https://fake.example/x for that [1]."))
 
