@@ -66,7 +66,8 @@ def check_citations(answer: str, references: Iterable[str], catalogue: Catalogue
     unknown = (each.unknown for each in meant if each and each.unknown)
     removed = dict.fromkeys((*(entry.text.strip() for entry in entries if entry.number is None), *unknown))
     moved = _moved(meaning, order)
-    unclear = (each.text.strip() for each in markers if each.unclear and moved.intersection(each.numbers))
+    left = (marker for marker, found in zip(markers, meant, strict=True) if found is None)
+    unclear = (marker.text.strip() for marker in left if moved.intersection(marker.numbers))
 
     def rewritten(numbers: Mapping[int, int]) -> str:
         return join(words, [_rewritten(*pair, numbers) for pair in zip(markers, meant, strict=True)])
@@ -120,7 +121,7 @@ def _meant(marker: Marker, meaning: Mapping[int, int | None], catalogue: Catalog
         number = catalogue.number(marker.url)
         return _Meant([], marker.url) if number is None else _Meant([([number], "")], "")
     unknown = [number for number in marker.numbers if meaning.get(number) is None]
-    if 0 in unknown or (len(unknown) == len(marker.numbers) and min(unknown) >= 100):
+    if 0 in unknown or max(unknown, default=0) >= 100:
         return None  # an interval, an index, a code
     parts = [([number for each in numbers if (number := meaning.get(each))], place) for numbers, place in marker.parts]
     return _Meant([(list(dict.fromkeys(numbers)), place) for numbers, place in parts], write_marker([(unknown, "")]))

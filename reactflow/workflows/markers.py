@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 _START = r"(?<![^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"  # of a word in Latin letters; Chinese has no blanks
 _WORD = (
-    r"(?:(?i:see|cf\.?|sources?|refs?\.?|references?|citations?|docs?|documents?)"
-    r"|参见|见|来源|参考(?:文献|资料|来源)?|文献|资料|引用|出处)[ ]?[:：]?[ ]?\#?"
+    r"(?:(?i:see|cf\.?|sources?|refs?\.?|references?|cit(?:e|ations?)|docs?|documents?|id)"
+    r"|参见|见|来源|参考(?:文献|资料|来源)?|文献|资料|引用|出处)[ ]?[:：_-]?[ ]?\#?"
 )
 _RANGE = r"[ ]?(?:[-–—~～至到]|\b(?:to|through)\b)[ ]?"
 _LIST = rf"\d{{1,3}}(?:(?:{_RANGE}|[ ]?(?:[,，、&和与及]|\band\b)[ ]?)\d{{1,3}})*"
@@ -44,7 +44,7 @@ _TOKEN = rf"""(?xms)
     | [(（](?P<round>(?:{_WORD}){{0,2}}\#?\d[^()（）\[\]\n]{{0,60}})[)）]
     | (?i:<(?P<tag>sup|ref|cite|source)>[\[［]?(?P<tagged>[^<>\[\]［］\n]{{1,60}})[\]］]?</(?P=tag)>)
   )"""
-_NUMBER = r"(?<![\d.-])\d{1,3}(?!\d|\.\d)"
+_NUMBER = r"(?<![\d.])(?<!\d-)\d{1,3}(?!\d|\.\d)"
 _EXPONENT = r"(?:[\d)]|[^A-Za-z](?:[A-Za-z]{1,2}|sin|cos|tan|log|mol|rad))\Z"
 _NO_CITATION = r"(?:\n[ \t>*+-]*|[A-Za-z0-9_])\Z"  # a number in a list, an argument
 _LOOKED_BACK = 24
@@ -116,9 +116,9 @@ def join(words: list[str], written: Iterable[str | None]) -> str:
 def _closed(text: list[str], after: str) -> str:
     """What follows a marker that is taken out, without the blank or the bracket that was there for the marker alone."""
     if text and text[-1][-1] + after[:1] in ("()", "（）", "[]"):
-        text[-1], after = text[-1][:-1].rstrip(" \t"), after[1:]
-    at_start = not text or not text[-1] or text[-1].endswith("\n")
-    return after.lstrip(" \t") if at_start else after
+        before, after = text.pop()[:-1].rstrip(" \t"), after[1:]
+        text += [before] if before else []
+    return after if text and not text[-1].endswith("\n") else after.lstrip(" \t")
 
 
 def _marker(match: re.Match[str]) -> Marker | None:

@@ -15,7 +15,19 @@ PLAIN = "[{}]"
 FORMS = {
     **dict.fromkeys(("[{}]", "［{}］", "【{}】", "〔{}〕", "[ {} ]", "[^{}]", "[^{}^]", "[#{}]", "\\[{}\\]"), PLAIN),
     **dict.fromkeys(("【{}†source】", "【{}†L1-L5】", "[[{}]](#r)", "[{}](#r)", "[[{}]](https://{url})"), PLAIN),
-    **dict.fromkeys(("[Source {}]", "[source: {}]", "[ref {}]", "[Ref. #{}]", "[see source {}]", "[doc{}]"), PLAIN),
+    **dict.fromkeys(
+        (
+            "[Source {}]",
+            "[source: {}]",
+            "[ref {}]",
+            "[Ref. #{}]",
+            "[see source {}]",
+            "[doc{}]",
+            "[Doc-{}]",
+            "[source_{}]",
+        ),
+        PLAIN,
+    ),
     **dict.fromkeys(("(Source {})", "(ref. {})", "(see source {})", "[Source {}](https://{url})"), PLAIN),
     **dict.fromkeys(("[来源 {}]", "（来源{}）", "（来源：{}）", "【参考文献{}】", "（参见来源{}）", "[资料{}]"), PLAIN),
     **dict.fromkeys(("<sup>{}</sup>", "<sup>[{}]</sup>", "<ref>{}</ref>"), PLAIN),
@@ -183,11 +195,12 @@ def test_a_comma_and_brackets_go_with_the_marker_they_were_for():
     cited = checked("([9]) One [2], [9]. Two ([9]), three （[9]）。\n [9] Four [[9]].\n[9]")
 
     assert cited.answer == "One [1]. Two, three。\nFour.\n"
+    assert checked("([9])[9]([9]) One [1]([9]) more ([8], [9])").answer == "One [1] more"
 
 
 UNCLEAR = """(2) | （2） | (2, 3) | (1-3) | (source 2 says so) | Source 2 | Sources 1 and 2 | 来源2 | ² | ¹² | [S2]
 | [2 others] | [2, p. 4, 5] | [1–999] | 【4:2†source】 | v[2] | my_list[2] | m[1][2] | data[2] | = [1, 2]
-| `[2]` | <sup>2 of 3</sup>"""
+| [0, 2] | [2,345] | `[2]` | <sup>2 of 3</sup>"""
 
 
 @pytest.mark.parametrize("unclear", re.split(r"\s\|\s", UNCLEAR))
@@ -210,17 +223,7 @@ def test_a_tag_that_may_make_an_exponent_is_unclear(power):
 @pytest.mark.parametrize(
     "text",
     [
-        *(
-            "5 km² and 10³",
-            "f(2)",
-            "(2) A list",
-            "- (1) A list",
-            "(2 years)",
-            "(about 2)",
-            "x = sin² y",
-            "[0, 1]",
-            "[2025]",
-        ),
+        *("5 km² and 10³", "f(2)", "(2) A list", "- (1) A list", "(2 years)", "(about 2)", "x = sin² y", "[2025]"),
         *("```\nxs[2]\n```", "~~~ py\nxs[2]\n~~~", "````\n```\n[2]\n```\n````", "```\n[2]", "``a ` [2]``", "`a\n[2]`"),
         *("<code>[2]</code>", "<pre class='x'>[2]</pre>", "![2 plots](https://a.org/x.png)", "open source 2.0"),
     ],
@@ -244,6 +247,40 @@ def test_a_text_without_markers_is_returned_as_it_is(pieces):
     cited = checked(text, URLS[2])
 
     assert (cited.answer, cited.as_shown, cited.unclear) == (text, text, ())
+
+
+PIECES = [
+    "(",
+    ")",
+    "[",
+    "]",
+    "[[",
+    "]](",
+    "[9]",
+    "[1]",
+    "（",
+    "）",
+    " ",
+    "\n",
+    ",",
+    "-",
+    "`",
+    "²",
+    "source 2",
+    "<sup>",
+    "x",
+]
+
+
+@given(
+    st.lists(st.sampled_from([*PIECES, "</sup>", "2", "\\", ";", "[^", "](https://b.org/page)", "](#n)"]), max_size=14)
+)
+def test_no_word_is_lost_between_pieces_of_markers(pieces):
+    text = "".join(pieces)
+
+    cited = checked(text, URLS[1])
+
+    assert (cited.answer.count("x"), cited.as_shown.count("x")) == (text.count("x"),) * 2
 
 
 @given(st.lists(st.tuples(st.sampled_from([*FORMS]), st.integers(1, 6)), max_size=8), st.integers(1, 6))
