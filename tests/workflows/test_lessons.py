@@ -169,13 +169,13 @@ async def test_ten_equal_failures_leave_one_lesson():
 
 @pytest.mark.parametrize(
     "evidence",
-    ["3 != 4", "wrong", "FAILED /tmp/tmp{0}/x.py after {0}:00:03.12", "at /var/folders/q/{0}/T/x.py: 3 != 4"],
+    ["3 != 4", "wrong", "FAILED /{0}/run{1}/x.py after {1}:00:03.12", "at /var/folders/q/{1}/T/x.py: 3 != 4"],
 )
 async def test_ten_equal_failures_of_one_task_leave_one_lesson_however_little_they_say(evidence):
     episode = EpisodicMemory().open("task")
 
     for number, letter in enumerate("abcdefghij"):
-        await episode.learn(Lesson(letter * 9, evidence=evidence.format(number)))
+        await episode.learn(Lesson(letter * 9, evidence=evidence.format("tmp", number)))
 
     assert advice_of(await episode.recall()) == advice_of(episode.learnt) == ["jjjjjjjjj"]
 
