@@ -22,7 +22,7 @@ from reactflow.events import Emit, Event, RunFinished, RunStarted, discard
 from reactflow.frozen import EMPTY, FrozenDict
 from reactflow.judge import FLAGS
 from reactflow.messages import UserMessage, readable
-from reactflow.model import ChatRequest, Run, acting_as, current_run
+from reactflow.model import ChatRequest, Run, acting_as, current_run, drafting_for
 from reactflow.result import AgentResult
 from reactflow.toolbox import Tool, ToolContext
 from reactflow.tooling.definition import ToolOptions
@@ -217,7 +217,7 @@ class Doors(Generic[ResultT]):
             context=FrozenDict(call.context or {}),
             emit=emit,
         )
-        inside, role = current_run.set(run), acting_as.set(None)
+        inside, role, drafting = current_run.set(run), acting_as.set(None), drafting_for.set(None)
         try:
             async with run.resources:
                 emit(
@@ -232,6 +232,7 @@ class Doors(Generic[ResultT]):
         finally:
             current_run.reset(inside)
             acting_as.reset(role)
+            drafting_for.reset(drafting)
 
     def _open(self, question: UserMessage, call: Call, emit: Emit) -> Run:
         parent = current_run.get()
@@ -239,17 +240,16 @@ class Doors(Generic[ResultT]):
         meter = Meter(
             budget or NO_BUDGET, parent=parent.meter if parent else None, role=acting_as.get() or self.name or "agent"
         )
-        run = Run(
+        effects = drafting_for.get()
+        return Run(
             question=question,
             meter=meter,
             conversation_id=call.conversation_id,
             max_rounds=self.max_rounds if call.max_rounds is ... else call.max_rounds,
             emit=emit,
             parent=parent,
+            effects={} if effects is None else effects,
         )
-        if parent is not None and parent.shares_effects:
-            run.effects = parent.effects
-        return run
 
 
 _QUESTION: Mapping[str, Any] = FrozenDict(

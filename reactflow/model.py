@@ -70,6 +70,12 @@ acting_as: ContextVar[str | None] = ContextVar("reactflow_role", default=None)
 """The role that a workflow is playing; a run started for it is counted under that name."""
 
 
+Effects: TypeAlias = dict[tuple[str, str], tuple[tuple[str, int], "ToolMessage"]]
+"""Side effects done for one answer: by tool and arguments the run and attempt that had it, and what came back."""
+
+drafting_for: ContextVar[Effects | None] = ContextVar("reactflow_drafting_for", default=None)
+"""The effects of the answer that the current code drafts; a run started for it repeats none of an earlier draft."""
+
 CallModel: TypeAlias = Callable[["ChatModel", "ChatRequest", str], Awaitable["ChatResponse"]]
 """Carries a request of a role to its model; may wait before it, note the answer, or know it already."""
 
@@ -104,10 +110,7 @@ class Run:
     calls: Counter[str] = field(default_factory=Counter)  # model calls, by role
     tool_calls: Counter[str] = field(default_factory=Counter)  # by tool; feedback does not reset them
     attempt: int = 0  # which draft of this run is in the making, from 1; no number is given twice
-    effects: dict[tuple[str, str], tuple[tuple[str, int], ToolMessage]] = field(
-        default_factory=dict
-    )  # side effects done, by tool and arguments, with the run and its attempt
-    shares_effects: bool = False  # with the runs inside it, which all draft its answer
+    effects: Effects = field(default_factory=dict)  # side effects done
     drafts: dict[int, ChatResponse] = field(default_factory=dict)  # complete answers by attempt, judged or not
     reflections: list[Reflection] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)

@@ -22,7 +22,7 @@ from reactflow.judge import Draft, Evaluator, check_judgement, gather_evidence
 from reactflow.judging.asking import ask_in_form
 from reactflow.judging.evaluators import as_evaluator
 from reactflow.messages import SystemMessage, UserMessage
-from reactflow.model import ChatModel, acting_as, ask
+from reactflow.model import ChatModel, acting_as, ask, drafting_for
 from reactflow.result import Judgement
 from reactflow.threads import cancels, run_in_thread
 from reactflow.workflows.attempt import Trail
@@ -67,7 +67,7 @@ class Role:
             WorkflowError: Anything else went wrong; names role and iteration, and has the error as its cause.
         """
         message = UserMessage(prompt) if isinstance(prompt, str) else prompt
-        with playing(self.name, trail):
+        with playing(self.name, trail, drafting=drafting):
             reply = await self._ask(message, trail, schema, drafting, drafting if shown is None else shown)
         for warning in reply.warnings:
             trail.run.warn(f"{self.name}: {warning}")
@@ -135,13 +135,15 @@ class Role:
 
 
 @contextmanager
-def playing(role: str, trail: Trail) -> Iterator[None]:
+def playing(role: str, trail: Trail, *, drafting: bool = False) -> Iterator[None]:
     """Count what runs inside under *role*, and let its errors say which role failed, and when.
+
+    A role that is *drafting* repeats no side effect of an earlier draft.
 
     Limits of the run, a cancel of it and wrong settings pass through as they are: they are no failure of the role.  A
     limit of the role's own is one.
     """
-    before = acting_as.set(role)
+    before, effects = acting_as.set(role), drafting_for.set(trail.run.effects if drafting else None)
     try:
         yield
     except ConfigurationError:
@@ -158,6 +160,7 @@ def playing(role: str, trail: Trail) -> Iterator[None]:
         raise role_failed(role, trail, error) from error
     finally:
         acting_as.reset(before)
+        drafting_for.reset(effects)
 
 
 def role_failed(role: str, trail: Trail, cause: BaseException) -> WorkflowError:

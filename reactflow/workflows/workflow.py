@@ -138,7 +138,6 @@ class Workflow(Doors[ResultT]):
 
     async def _perform(self, request: ChatRequest) -> ResultT:
         trail = Trail(request)
-        trail.run.shares_effects = True
         try:
             reason = await self._iterate(trail)
         except ReactflowError as error:

@@ -1,6 +1,7 @@
 """Roles: agents, workflows, models, functions and evaluators, with their usage, errors and events."""
 
 import asyncio
+import json
 import threading
 from dataclasses import dataclass
 from typing import Any
@@ -711,3 +712,32 @@ async def test_a_side_effect_of_one_draft_is_not_repeated_by_the_next(make):
     result = await make(agent, names_ana, *rest).arun("Tell Ana.")
 
     assert (result.text, sent) == ("Done: Ana has it.", ["ana", "ana", "bo"])
+
+
+async def test_a_critic_has_its_own_effects_and_each_review_has_them_anew():
+    notes, checks = [], iter(["broken", "fine"])
+
+    @tool(side_effect=True)
+    def note(text: str) -> str:
+        """Note something."""
+        notes.append(text)
+        return "noted"
+
+    @tool(side_effect=True)
+    def check_page() -> str:
+        """Look whether the page is there."""
+        return next(checks)
+
+    def verdict(passed):
+        return says(
+            json.dumps({"verdict": "APPROVED" if passed else "REQUIRED_CHANGES", "confidence": 1, "issues": []})
+        )
+
+    done = calls("note", text="done")
+    drafter = SimpleReactAgent(model=ScriptedChatModel(done, says("one"), done, says("two")), tools=[note])
+    check = calls("check_page")
+    judging = ScriptedChatModel(done, check, verdict(False), check, verdict(True))
+    critic = SimpleReactAgent(model=judging, tools=[note, check_page])
+    result = await DrafterCritic(drafter, critic).arun("Make a page.")
+
+    assert (result.text, result.approved, notes) == ("two", True, ["done", "done"])
