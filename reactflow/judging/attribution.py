@@ -12,8 +12,10 @@ words that are known as a judge's own.  An approval that is announced in others 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _REACH = 400  # characters that are looked at, so that hostile text does not cost the square of its length
+_REMEMBERED = 64  # the objects of one array share the words around them
 _NOUNS = (
     r"(?:draft|text|answer|response|reply|document|candidate|submission|author|writer|user|article|essay|passage|content"
     r"|paragraph|section|sentence|line|page|source|site|website|tool|report|summary|post|code|plan|agent|assistant|story|comment|file|output|evidence|question|prompt|message|e-?mail|letter)s?"
@@ -51,6 +53,7 @@ _QUOTED_BEHIND = (
     rf"(?:\b(?:what|from|in|by|inside|within)\s+(?:the|this|that|an?|its)?\s*{_NOUNS}\b"
     rf"|\b(?:line|sentence|words?|end) of (?:the|this) {_NOUNS}\b|\b{_NOUNS}['’]s own\b"
     r"|\b(?:quot(?:ed?|ation)|forged|fake)\b)"
+    rf"|(?:is|was) (?:only |just )?(?:the )?(?:\w+ )?(?:line|sentence|words?|end) of (?:the|this) {_NOUNS}\b"
     rf"|(?:is|was)\s+what\s+(?:the\s+)?{_NOUNS}|(?:says?|said|claims?|claimed|writes|wrote)\s+the\s+{_NOUNS}"
     rf"|the {_NOUNS} (?:{_SAYING}) (?:this|that|these|it)\b|i was (?:told|asked|made) to\b"
     r"|(?:quoted|copied|taken) (?:from|out)\b"
@@ -83,18 +86,23 @@ _UNSAID = (
     r"|\b(?:(?:will|do|can|did|should) ?n[o’']t|cannot)\b.*\b(?:say|answer|give|write|output|reply|return)\b"
     r"|不会(?:说|输出|给出|通过)|不应(?:说|输出|给出|通过)"
 )
-_TAG = r"<[|]?(/?)(\w[\w-]{0,40})[^<>\n]{0,200}>"
+_TAG = r"<[|/]?\w[\w-]{0,40}[^<>\n]{0,200}>"
+_OPENING = rf"(?m)^[ \t>]{{0,9}}(?={_TAG}[ \t]*$)<[|]?(\w[\w-]*)|(?={_TAG}\s*\Z)<[|]?(\w[\w-]*)"
+_CLOSING = r"</(\w[\w-]{0,40})>"
 _OWN_TAG = (
     r"(?i)json|(?:final_?)?(?:verdict|answer)|decision|judge?ment|evaluation|assessment|review|conclusion|result|outcome"
     r"|final|output|response|reply|message|channel|assistant|br|hr|think|thinking"
 )
-_UNMADE = (  # struck out, a comment, an example, a fence
-    r"(?im)(?:(?<!~)~~|[<‹]!--|//|\be\.g\.|^[>\s]{0,8}-{2,}[^\n]{0,200}-{2,}|^\$ [^\n]{0,200})[ \t]*\n?[ \t]*\Z"
+_UNMADE = r"(?i)(?:(?<!~)~~|[<‹]!--|//|\be\.g\.)\Z"  # struck out, a comment, an example
+_POINTING = (
+    r"(?i)\b(?:following|follows|below)(?: (?:json|object|line|text|words?))?\Z"
+    r"|\b(?:say|write|output|reply|answer)s? this\Z"
 )
 _MARKUP = r"(?i)(?:[`~*_#>\s]|={3,}|\bjson[c5]?\b)*\Z"
 _SENTENCE_END = r"[.!?;]['\"”’)）]*(?:\s|\Z)|[。！？；]['\"”’)）]*|[\n}｝\]］]"
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def may_approve(before: str) -> bool:
     """Whether *before*, which leads up to an approval, leaves no doubt that the judge gives it.
 
@@ -102,13 +110,17 @@ def may_approve(before: str) -> bool:
     tag must be one that holds verdicts, and nothing may strike it out.
     """
     before = before[-_REACH:]
-    if re.search(_UNMADE, before) or before.count('"""') % 2 or before.rsplit("\n", 1)[-1].count('"') % 2:
+    line = before.rstrip(" \t").removesuffix("\n").rstrip(" \t").rsplit("\n", 1)[-1]
+    if re.search(_UNMADE, line) or _is_theirs(line.strip("> \t")) or before.count('"""') % 2:
         return False
-    if any(not re.fullmatch(_OWN_TAG, name) for name in _open_tags(before)):
+    if before.rsplit("\n", 1)[-1].count('"') % 2 or not all(re.fullmatch(_OWN_TAG, tag) for tag in _open_tags(before)):
         return False
     sentence = _last_sentence(re.sub(rf"(?:{_TAG}\s*)+\Z", "", before))
     if not sentence:
-        return not re.search(_UNSAID, _last_sentence(re.sub(r"[.!?。！？\s]+\Z", "", before)))
+        ended = _last_sentence(re.sub(r"[.!?。！？\s]+\Z", "", before))
+        if not re.search(_POINTING, ended):
+            return not re.search(_UNSAID, ended)
+        sentence = f"{ended}:"
     if re.search(_CONDITION, sentence):
         return False
     if not re.search(_ANNOUNCED, sentence):
@@ -120,6 +132,13 @@ def may_approve(before: str) -> bool:
     )
 
 
+def _is_theirs(line: str) -> bool:
+    """Whether *line* fences somebody's text (``--- DRAFT ---``), or is a command whose output follows."""
+    fence = line.startswith("--") and line.endswith("--") and any(map(str.isalnum, line))
+    return fence or line.startswith("$ ")
+
+
+@lru_cache(maxsize=_REMEMBERED)
 def is_quoted_before(before: str) -> bool:
     """Whether the last sentence of *before*, which leads up to something, says that it is somebody else's."""
     sentence = _last_sentence(before[-_REACH:])
@@ -133,14 +152,10 @@ def is_quoted_before(before: str) -> bool:
 
 
 def _open_tags(text: str) -> list[str]:
-    """The names of the tags in *text* that are not closed there."""
-    names: list[str] = []
-    for closes, name in re.findall(_TAG, text):
-        if not closes:
-            names.append(name)
-        elif name in names:
-            names.remove(name)
-    return names
+    """The names of the tags that are open at the end of *text*: each on a line of its own, or right at the end."""
+    names = [(match.start(), match[1] or match[2]) for match in re.finditer(_OPENING, text)]
+    closed = {match[1]: match.start() for match in re.finditer(_CLOSING, text)}
+    return [name for at, name in names if closed.get(name, -1) < at]
 
 
 def _last_sentence(before: str) -> str:
@@ -149,6 +164,7 @@ def _last_sentence(before: str) -> str:
     return words[max((end.end() for end in re.finditer(_SENTENCE_END, words)), default=0) :]
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def is_quoted_behind(after: str) -> bool:
     """Whether *after* begins with a sentence that says of what is before it that it is somebody else's."""
     return re.match(_QUOTED_BEHIND, after[:_REACH]) is not None

@@ -18,6 +18,7 @@ Where are score, confidence, issues and feedback?
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -58,7 +59,8 @@ from reactflow.result import Issue, Judgement
 CRITICAL = 5
 """The severity that no approval survives."""
 
-_WORDS = frozenset((*FEEDBACKS, *REASONS))
+_REASON_KEYS = frozenset((*FEEDBACKS, *REASONS))
+_NOTHING = r"(?i)(?:no|none|nothing|nil|false|0|无|無|没有|不需要|无需|否)\b|\Z"
 _CONTRADICTION = "The judge contradicted itself, so the rejection counts."
 _SECOND_THOUGHTS = "The words behind its approval may take it back."
 
@@ -231,7 +233,7 @@ def _said(members: Members, flags: dict[str, None]) -> bool | None:
     for key, value in members:
         if _speaks_against(key, value):
             said.append(False)
-        elif key in _WORDS and isinstance(value, str) and begins_with_refusal(value):
+        elif key in _REASON_KEYS and isinstance(value, str) and begins_with_refusal(value):
             refused = True
         elif key in YES_NO or key in VERDICTS or (key in MAYBE and isinstance(value, str)):
             word, flag = _yes_or_no(value)
@@ -250,8 +252,10 @@ def _said(members: Members, flags: dict[str, None]) -> bool | None:
 
 
 def _speaks_against(key: str, value: Any) -> bool:
-    listed = isinstance(value, list) and not isinstance(value, Members) and any(value)
-    return key in AGAINST and (value is True or listed or (isinstance(value, str) and _yes_or_no(value)[0] is True))
+    """Whether a member such as ``"must_fix"`` is true, a number above 0, or names anything."""
+    if key not in AGAINST or isinstance(value, (bool, int, float)):
+        return key in AGAINST and value > 0
+    return re.match(_NOTHING, clean(value)) is None
 
 
 def _yes_or_no(value: Any) -> tuple[bool | None, str | None]:
@@ -282,6 +286,7 @@ def _gathered(
     confidence = _share_of(CONFIDENCES, "confidence", sure, own, flags)
     feedback = [words for key in FEEDBACKS if (words := clean(given.get(key)))]
     feedback = feedback or [words for key in REASONS if (words := clean(given.get(key)))][:1]
+    feedback = feedback or [clean(value) for key, value in given.items() if _speaks_against(key, value)]
     if not reply.objects:
         feedback += [line for key, line in reply.lines if key == REST]
     return Verdict(verdict, confidence, score, "\n".join(dict.fromkeys(feedback)) or None, issues, tuple(flags))

@@ -73,7 +73,8 @@ _HOWEVER = (
     r"(?i)\W{0,8}(?:but|however|because|which|except|although|though|unless|provided|as long as|但|不过|然而|除非|前提)"
 )
 _SECOND_THOUGHT = (
-    r"(?i)\b(?:wait|actually|sorry|apolog\w+|scratch|ignore|disregard|overlooked|update|disagree|withdraw|reject\w*|fail(?:s|ed)?"
+    r"(?i)\A\W{0,8}no[.,;:!]|\b(?:wait|actually(?=,)|on reflection|sorry|apolog\w+|scratch|ignore|disregard"
+    r"|overlooked|update|disagree|withdraw|rework|redone|reject\w*(?! nothing)|(?<!not )(?<!n't )fail(?:s|ed)?"
     r"|i meant|that said|(?:must|should) not|previous judge|first impression|stand by|what i['’]d)\b"
     r"|\b(?:draft|answer|(?<!in )it|this|that) (?:is|was) (?:wrong|false)\b"
     r"|抱歉|忽略|是错|有误|仅为|并非|不应|不能通过|第一印象|重新考虑"
@@ -87,6 +88,10 @@ _RETRACTION = (
 _POSITIVE_MARKS, _NEGATIVE_MARKS = "✅✔☑✓👍🎉", "❌✗✘❎🚫👎⛔"
 _EDGES = f" \t.!。！*_`~#>|\"'“”‘’「」『』【】[]()（）<>\ufe0f{_POSITIVE_MARKS}{_NEGATIVE_MARKS}"
 _WORD_BREAK = r"[\s_\-‐-―/|]+"
+_NO_CHANGE = (
+    r"(?:无需|不需要?|不必|没有)[^，。]{0,8}(?:修改|改动|意见)"
+    r"|\bno (?:further )?(?:changes?|revisions?|edits?)(?: (?:are |is )?(?:needed|required|necessary))?(?!\w)"
+)
 _NEW_SENTENCE = r"[.!。！]\s?[^\W_]"
 _NEGATION = r"(?i)\b(?:not?|never|none|neither|cannot|fail\w*|reject\w*)\b|n['’]t\b|不|未|没|非|否|无"
 _PAUSE = r"\s?[.,:;，。：；(（]"
@@ -108,6 +113,7 @@ def read_word(text: str, *, in_prose: bool = False) -> tuple[bool | None, str | 
     if is_undone(text):
         return None, None
     word = " ".join(re.split(_WORD_BREAK, unicodedata.normalize("NFKC", text).casefold().strip(_EDGES))).strip(_EDGES)
+    word = re.sub(_NO_CHANGE, "", word).strip(f"{_EDGES},，;；。")
     if in_prose and _behind(word, _ANSWERS, r"\W|$") is not None:
         return None, None
     if word in _PASSING:
@@ -162,7 +168,10 @@ def has_second_thoughts(text: str) -> bool:
 
 def begins_with_refusal(text: str) -> bool:
     """Whether *text*, the reason of an approval, begins by refusing it: "Rejected: ...", "The draft does not pass." """
-    refusal = rf"(?i)reject (?:this|the|it)\b|(?:{_SUBJECT})(?:{_REFUSAL})\s*(?:[.,:;!，。：；！]|\Z)"
+    refusal = (
+        rf"(?i)reject (?:this|the|it)\b|(?:{_SUBJECT})(?:is|was) (?:wrong|incorrect|unusable)\b"
+        rf"|(?:{_SUBJECT})(?:{_REFUSAL})\s*(?:[.,:;!，。：；！]|\Z)"
+    )
     return read_word(text, in_prose=True)[0] is False or re.match(refusal, text) is not None
 
 

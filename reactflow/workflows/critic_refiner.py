@@ -45,7 +45,7 @@ class CriticRefiner(Workflow[LoopResult]):
     severity 2 that is new then does not keep the loop alive.
 
     A critic that is asked with a prompt names issues, and their severity decides.  What judges drafts by itself (an
-    Evaluator) has the last word: a text that it rejects is never approved, and where all it names is below the
+    Evaluator) can say no besides: a text that it rejects is never approved, and where all it names is below the
     threshold all of it is mended.
 
     The text of the highest score comes back; a text without a score is below all that have one.  So that the revision

@@ -143,10 +143,10 @@ class DrafterCritic(Workflow[WorkflowResult]):
                     raise
                 return self._unread(trail, error)
             verdict = _fields(reply, trail.task)
-            passed = self._passes(verdict)
+            rejected = isinstance(reply.value, Judgement) and not reply.value.passed
+            passed = False if rejected else self._passes(verdict)
             if passed is not None and reply.flaw is None:
-                rejected = isinstance(reply.value, Judgement) and not reply.value.passed
-                return self._critique(trail, verdict, passed and not rejected)
+                return self._critique(trail, verdict, passed)
             problem = self._missing(reply, verdict)
         cause = ModelBehaviorError(f"Its critique could not be read, twice. {problem}")
         return self._unread(trail, role_failed(self.critic.name, trail, cause))

@@ -510,6 +510,20 @@ def test_of_two_objects_that_disagree_the_one_that_counts_gives_the_feedback():
     )
 
 
+def test_what_speaks_against_an_approval_is_its_feedback():
+    said = read_verdict('{"passed": true, "must_fix": "The sum in line 3."}')
+
+    assert (said.passed, said.feedback) == (False, "The sum in line 3.")
+
+
+@pytest.mark.parametrize("lead", ["-" * 395 + "x\n", "text " * 79 + "x:", "the draft s a " * 28 + "x:", "<a>\n" * 99])
+def test_the_words_before_a_long_array_are_read_once(lead):
+    started = time.process_time()
+    read_verdict_fields(lead + "[" + ",".join(['{"passed":true}'] * 5000) + "]")
+
+    assert time.process_time() - started < 5  # 0.1 s, where each element read them it was a minute
+
+
 def test_a_verdict_at_the_end_of_a_long_line_is_the_judges_own():
     assert read_verdict(f'{"It is well made. " * 50}My verdict: {{"passed": true}}').passed is True
 

@@ -54,3 +54,15 @@ async def test_an_overall_score_is_of_a_hundred_or_a_share(said, score):
     reply = json.dumps({"issues": [], "overall_score": said})
 
     assert (await CriticRefiner(write, lambda prompt: reply).arun("Write.")).overall_score == score
+
+
+async def test_a_plain_no_needs_no_confidence():
+    asked = []
+
+    def no(draft: Draft) -> bool:
+        asked.append(draft.text)
+        return False
+
+    result = await DrafterCritic(write, no, "confidence", max_iterations=1).arun("Write.")
+
+    assert (result.approved, result.stop_reason, asked) == (False, StopReason.MAX_ITERATIONS, ["a draft"])
