@@ -11,12 +11,16 @@ from pathlib import PurePath
 from reactflow.frozen import FrozenDict
 
 RUNNERS: Mapping[str, str] = FrozenDict(
+    # no summary of failures, and no mark of one; the exit code may be that of another program in the line of a shell
+    pytest=r"\A(?![^\0]*(?m:^)(?:=+ )?(?=\d.* in [\d.]+ ?s)[\w ,]*\b[1-9]\d* (?:subtests )?(?:failed|errors?)\b)"
+    r"(?![^\0]*(?m:^)[.sxXR]*[FE][.sxXRFE]* +\[)"
     # the summary, or where -qq leaves that out: a point among the marks of the tests, and a last mark at 100%
-    pytest=r"\b[1-9]\d* passed\b"
-    r"|\A(?=[^\0]*(?m:^)[sxX]*\.[.sxX]* +\[)[^\0]*(?m:^)[.sxX]+ +\[(?:100%|([1-9]\d*)/\1)\]",
-    unittest=r"(?m)^Ran ([1-9]\d*) tests?\b[^\0]*^OK\b(?! \((?:skipped|expected failures)=\1\))",  # not all skipped
+    r"(?:[^\0]*\b[1-9]\d* passed\b"
+    r"|(?=[^\0]*(?m:^)[sxX]*\.[.sxX]* +\[)[^\0]*(?m:^)[.sxX]+ +\[(?:100%|([1-9]\d*)/\1)\])",
+    unittest=r"(?m)\A(?![^\0]*^FAILED \()[^\0]*"
+    r"^Ran ([1-9]\d*) tests?\b[^\0]*^OK\b(?! \((?:skipped|expected failures)=\1\))",  # not all skipped
 )
-"""What a test runner prints where tests ran and passed, as regular expressions."""
+"""What a test runner prints where tests ran and passed and none failed, as regular expressions."""
 
 _INTERPRETERS = "pythonw?|pypy|py|coverage"
 _SHELLS = "(?:ba|da|k|z|a)?sh"

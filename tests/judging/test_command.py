@@ -127,6 +127,18 @@ async def test_what_a_quiet_test_run_shows_of_its_tests_counts_too(quiet):
 @pytest.mark.parametrize(
     ("output", "shown"),
     [
+        ("Ran 2 tests in 0.000s\n\nOK", True),
+        ("Ran 2 tests in 0.000s\n\nFAILED (failures=1)\nOK", False),
+        ("Ran 2 tests in 0.1s\n\nFAILED (errors=2)\nRan 2 tests in 0.1s\n\nOK (skipped=1)", False),
+    ],
+)
+def test_what_unittest_prints_says_whether_a_test_passed_and_none_failed(output, shown):
+    assert bool(re.search(RUNNERS["unittest"], output)) is shown
+
+
+@pytest.mark.parametrize(
+    ("output", "shown"),
+    [
         ("..s.  [100%]", True),
         (".....  [ 50%]\nsssss  [100%]", True),
         ("1.s  [3/3]", False),
@@ -139,10 +151,37 @@ async def test_what_a_quiet_test_run_shows_of_its_tests_counts_too(quiet):
         ("0 passed", False),
         ("." * 100_000, False),
         (".  [ 1%]\n" * 20_000, False),
+        ("1 failed, 1 passed in 0.09s", False),
+        ("=== 1 passed, 1 error in 0.10s ===", False),
+        ("=== 2 failed, 1 passed, 3 subtests passed in 75.31s (0:01:15) ===", False),
+        ("1 subtests failed, 1 passed in 0.1s", False),
+        ("1 failed in 0.1s\n2 passed in 0.2s", False),
+        ("1 passed, 1 xfailed in 0.1s", True),
+        ("3 failed, as it should\n2 passed in 0.2s", True),
+        (".F..  [ 50%]\n....  [100%]", False),
+        ("E...  [ 50%]\n....  [100%]", False),
+        (".F  [100%]\nE  assert '2 passed' == ''", False),
+        ("F" * 100_000, False),
+        ("1 failed, " * 10_000 + "in 1s", False),
     ],
 )
 def test_what_pytest_prints_says_whether_a_test_passed(output, shown):
     assert bool(re.search(RUNNERS["pytest"], output)) is shown
+
+
+FAILS = "def f():\n    print('OK', end='')\n    raise ValueError"
+TWO = TESTS + "    def test_that(self):\n        print()\n"
+
+
+@pytest.mark.parametrize("runner", ["pytest -q", "pytest -qq", "pytest -v", "unittest"])
+async def test_tests_that_fail_are_no_pass_where_the_exit_code_is_that_of_the_next_program_in_a_pipe(runner):
+    options = " -p no:cacheprovider -o asyncio_default_fixture_loop_scope=function" if "pytest" in runner else ""
+    line = f"{PYTHON} -m {runner}{options} test_answer{'.py' if options else ''} 2>&1 | tee log"
+    evaluator = CommandEvaluator(["sh", "-c", line], filename="answer.py", files={"test_answer.py": TWO})
+
+    fails, passes = [await evaluator.evaluate(draft_of(text)) for text in (FAILS, "def f():\n    pass")]
+
+    assert (fails.passed, passes) == (False, Judgement(True))
 
 
 @pytest.mark.parametrize(
