@@ -7,7 +7,7 @@ import gzip
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +18,7 @@ from reactflow.batch.parquet import UntypedParquet, typed
 from reactflow.batch.rows import as_json, as_text
 from reactflow.batch.sources import Source, arrow, format_of
 from reactflow.errors import ConfigurationError, StoreError
+from reactflow.frozen import EMPTY
 from reactflow.messages import readable
 
 if sys.platform != "win32":
@@ -65,7 +66,10 @@ class Sink:
         self._kind, self._schema = format_of(self.path), schema
         if self._kind == "parquet":
             arrow()  # where it is missing, that is said at once
-        self._names = None if columns is None else output_names(columns)
+        self._names: dict[str, str] = {}
+        self._columns: list[str] | None = None
+        if columns is not None:
+            self._know(columns)
         self._file: IO[bytes] | None = None
         self._writer: Writer | None = None
 
@@ -78,15 +82,20 @@ class Sink:
         for own in (self.path, self.part):
             if own.exists() and own.samefile(source.path):
                 raise ConfigurationError(f"{own} is the file that is read; name another output.")
-        self._schema, self._names = source.schema, output_names(source.columns)
+        self._schema = source.schema
+        self._know(source.columns)
         self._open().close()
 
+    def _know(self, columns: Iterable[str]) -> None:
+        self._names = output_names(columns)
+        self._columns = [*self._names.values(), *RESULT]
+
     def renamed(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """A row of the input by the names that its columns have in the output."""
-        names = self._names or {}
-        if not data.keys() <= names.keys():
-            names = output_names([*names, *data])
-        return {names[name]: value for name, value in data.items()}
+        """A row of the input by the names that its columns have in the output, which are the same for all rows."""
+        late = [name for name in data if name not in self._names and name.endswith(RESULT)]  # others are called as here
+        if late:
+            self._names.update(output_names(late, self._names))  # the writer has it too
+        return {self._names.get(name, name): value for name, value in data.items()}
 
     def __enter__(self) -> Self:
         self._file = self._open()
@@ -111,13 +120,14 @@ class Sink:
             raise ConfigurationError(f"{self.part} cannot be written: {error.strerror}.") from error
 
     def _make(self, file: IO[bytes]) -> Writer:
-        columns = None if self._names is None else [*self._names.values(), *RESULT]
         if self._kind == "parquet":
             if self._schema is not None:
                 return typed(file, self._schema, self.warnings)
-            return UntypedParquet(file, columns or (), self.path.parent, self.warnings)
+            return UntypedParquet(file, self._columns or (), self.path.parent, self.warnings)
         out: IO[bytes] = gzip.GzipFile(fileobj=file, mode="wb") if self.path.suffix == ".gz" else file  # type: ignore[assignment]
-        return JsonWriter(out) if self._kind == "jsonl" else CsvWriter(out, self._kind, columns, self.warnings)
+        if self._kind == "jsonl":
+            return JsonWriter(out)
+        return CsvWriter(out, self._kind, self._columns, self.warnings, self._names)
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Add *row*.
@@ -206,17 +216,25 @@ class JsonWriter(_TextWriter):
 class CsvWriter(_TextWriter):
     """Comma-separated values, or tabs; *columns* are those of the first row where they are not given."""
 
-    def __init__(self, out: IO[bytes], kind: str, columns: list[str] | None, warnings: list[str]) -> None:
+    def __init__(
+        self,
+        out: IO[bytes],
+        kind: str,
+        columns: Iterable[str] | None,
+        warnings: list[str],
+        names: Mapping[str, str] = EMPTY,
+    ) -> None:
         super().__init__(out)
         self._delimiter = "\t" if kind == "tsv" else ","
-        self._columns = columns
+        self._columns = None if columns is None else dict.fromkeys(columns)
         self._begun = False
         self._warnings = warnings
+        self._names = names
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Add *row*; what there is no column for is left out, with a warning."""
         columns = self._begin(row)
-        warn_of_extra(row, columns, self._warnings)
+        warn_of_extra(row, columns, self._warnings, self._names)
         self._add(row.get(name) for name in columns)
 
     def close(self) -> None:
@@ -225,8 +243,8 @@ class CsvWriter(_TextWriter):
             self._begin({})
         super().close()
 
-    def _begin(self, row: Mapping[str, Any]) -> list[str]:
-        self._columns = list(row) if self._columns is None else self._columns
+    def _begin(self, row: Mapping[str, Any]) -> Collection[str]:
+        self._columns = dict.fromkeys(row) if self._columns is None else self._columns
         if not self._begun:
             self._begun = True
             self._add(self._columns)

@@ -50,7 +50,32 @@ def test_csv_has_the_columns_of_the_first_row_and_warns_of_others(tmp_path):
         'id,p,status,response,metadata\n1,,SUCCESS,ok,"{""n"": 1}"\n2,,SUCCESS,ok,"{""n"": 1}"\n'
         '3,,SUCCESS,ok,"{""n"": 1}"\n'
     )
-    assert sink.warnings == ["The first row has no column 'q', so it was left out; JSON lines keep it."]
+    assert sink.warnings == ["The output has no column for 'q', so it was left out; JSON lines keep it."]
+
+
+def test_the_name_of_a_column_stays_the_same_whatever_columns_later_rows_have():
+    sink = Sink("x.csv", columns=["id", "status"])
+
+    rows = [
+        {"id": 1, "status": "open"},
+        {"id": 2, "status": "shut", "input_status": "x"},
+        {"id": 3, "input_input_status": "y", "q": 0, "input_status": "x", "response": "z", "input_response": "w"},
+        {"response": "z"},
+    ]
+
+    assert [sink.renamed(row) for row in rows] == [
+        {"id": 1, "input_status": "open"},
+        {"id": 2, "input_status": "shut", "input_input_status": "x"},
+        {
+            "id": 3,
+            "input_input_input_status": "y",
+            "q": 0,
+            "input_input_status": "x",
+            "input_input_response": "z",
+            "input_response": "w",
+        },
+        {"input_input_response": "z"},
+    ]
 
 
 def test_gzip_and_tabs_are_written_by_the_name(tmp_path):

@@ -95,6 +95,21 @@ async def test_a_short_row_has_its_columns_under_the_names_of_the_others(tmp_pat
     assert (second["input_input_status"], "input_status" in second) == ("newer", False)
 
 
+@pytest.mark.parametrize("output", ["out.csv", "out.jsonl", "out.parquet"])
+async def test_a_column_that_comes_late_does_not_change_the_names_of_the_others(tmp_path, job, output):
+    late = '{"id": 1, "p": "a", "status": "open"}\n{"id": 2, "p": "b", "status": "shut", "input_status": "x"}\n'
+    (tmp_path / "in.jsonl").write_text(late)
+
+    rows = await job("in.jsonl", output)
+
+    assert [row["input_status"] for row in rows] == ["open", "shut"]
+    if output == "out.csv":
+        warning = "The output has no column for 'input_status', so it was left out; JSON lines keep it."
+        assert job.report.warnings == [warning]
+    else:
+        assert (rows[1]["input_input_status"], job.report.warnings) == ("x", [])
+
+
 async def test_what_parquet_knows_and_json_does_not_is_null(tmp_path, job):
     numbers = pa.array([float("nan"), float("inf"), 0.5])
     pq.write_table(
