@@ -18,11 +18,17 @@ from reactflow.progress import SIMILAR, similarity
 
 _RUNS = r"\w+"
 _NUMBERS = r"\d+"
-_FLEETING = (  # durations, addresses, times of day, folders of one run
-    r"(?i)\d+(?:\.\d+)? ?(?:ms|s|sec|seconds?|秒)\b|\b0x[0-9a-f]+\b|\b\d+:\d\d:\d\d(?:[.,]\d+)?"
-    r"|(?<![\w/])(?:/private)?(?:/var)?/(?:tmp|folders)/[^\s'\":,;)]*/"
+_CLOCK = r"\d+:\d\d:\d\d(?:[.,]\d+)?"
+_TIME = rf"(?:{_CLOCK}|\d+(?:\.\d+)? ?(?:ms|s|sec|seconds?|毫?秒))"
+_FLEETING = (
+    # a time that was measured by the way: alone in brackets, or led by a word such as "in" with no word of its line
+    # behind it, or the stamp of a line; any other may be what is compared ("took 31 s, limit 5 s")
+    rf"(?im)[(（]{_TIME}[)）]|(?:\b(?:in|after|took|time:)|[用耗]时[:：]?) ?{_TIME}(?: \({_CLOCK}\))?(?=[^\w\n]*$)"
+    rf"|^\[?(?:[\d-]+[ T])?{_CLOCK}"
+    r"|\b0x[0-9a-f]+\b|(?<![\w/])(?:/private)?(?:/var)?/(?:tmp|folders)/[^\s'\":,;)]*/"  # addresses, folders of a run
 )
-_TELLING_TOKENS = 4  # evidence shorter than this ("wrong") is the same for quite different failures
+_TELLING_TOKENS = 4  # less evidence is the same for quite different failures: "wrong" always, "3 != 4" in another task
+_NAMED = r"\d|[=!<>]=|[≠≤≥]| [=<>] |\w[._]\w"  # a value, a comparison, a name in code or of a file
 _UNRELATED = 0.1
 
 
@@ -77,8 +83,8 @@ def alike(a: str, b: str) -> bool:
 def merged(lessons: Iterable[Lesson], new: Lesson, own: Collection[str] = ()) -> tuple[Lesson, ...]:
     """*lessons* with *new* at the end, in the place of those that say the same or come from the same failure.
 
-    Those whose advice is in *own* were learnt from the task of *new*: there the same evidence is the same failure even
-    where it is only a word or two.
+    Those whose advice is in *own* were learnt from the task of *new*: there the same evidence is the same failure also
+    where it is short, if it has a digit, an operator or a name such as ``x.py``.  "wrong" is said of any failure.
 
     A lesson that says the same hands its uses and wins on.  One that came from the same failure and says something
     else does not: it was shown and did not help, and the new one has yet to be tried.
@@ -89,15 +95,15 @@ def merged(lessons: Iterable[Lesson], new: Lesson, own: Collection[str] = ()) ->
             new = replace(
                 new, trigger=new.trigger or each.trigger, uses=new.uses + each.uses, wins=new.wins + each.wins
             )
-        elif not _same_failure(each.evidence, new.evidence, 1 if each.advice in own else _TELLING_TOKENS):
+        elif not _same_failure(each.evidence, new.evidence, own=each.advice in own):
             kept.append(each)
     return (*kept, new)
 
 
-def _same_failure(a: str, b: str, least_tokens: int) -> bool:
-    """Whether two pieces of evidence are one and say enough to tell, times and addresses aside."""
+def _same_failure(a: str, b: str, *, own: bool) -> bool:
+    """Whether two pieces of evidence are one and say enough to tell, measured times, addresses and folders aside."""
     a, b = (" ".join(re.sub(_FLEETING, "", text).split()) for text in (a, b))
-    return a == b and estimate_tokens(a) >= least_tokens
+    return a == b and (estimate_tokens(a) >= _TELLING_TOKENS or (own and re.search(_NAMED, a) is not None))
 
 
 def credited(lessons: Iterable[Lesson], shown: Collection[str], *, won: bool) -> tuple[Lesson, ...]:

@@ -1,5 +1,7 @@
 """Lessons: when two are one, what they weigh, which are shown, and which are forgotten."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -169,7 +171,13 @@ async def test_ten_equal_failures_leave_one_lesson():
 
 @pytest.mark.parametrize(
     "evidence",
-    ["3 != 4", "wrong", "FAILED /{0}/run{1}/x.py after {1}:00:03.12", "at /var/folders/q/{1}/T/x.py: 3 != 4"],
+    [
+        "3 != 4",
+        "got ≠ want",
+        "a == b",
+        "FAILED /{0}/run{1}/x.py after {1}:00:03.12",
+        "at /var/folders/q/{1}/T/x.py: 3 != 4",
+    ],
 )
 async def test_ten_equal_failures_of_one_task_leave_one_lesson_however_little_they_say(evidence):
     episode = EpisodicMemory().open("task")
@@ -180,13 +188,55 @@ async def test_ten_equal_failures_of_one_task_leave_one_lesson_however_little_th
     assert advice_of(await episode.recall()) == advice_of(episode.learnt) == ["jjjjjjjjj"]
 
 
-async def test_failures_without_a_word_are_not_taken_for_one():
+@pytest.mark.parametrize("evidence", ["", "wrong", "failed", "Still wrong!", "错了", "(3 ms)"])
+async def test_failures_of_one_task_of_which_next_to_nothing_is_said_are_not_taken_for_one(evidence):
     episode = EpisodicMemory().open("task")
 
-    await episode.learn(Lesson("aaaaa"))
-    await episode.learn(Lesson("bbbbb"))
+    await episode.learn(Lesson("aaaaa", evidence=evidence))
+    await episode.learn(Lesson("bbbbb", evidence=evidence))
 
-    assert advice_of(episode.learnt) == ["aaaaa", "bbbbb"]
+    assert advice_of(await episode.recall()) == advice_of(episode.learnt) == ["aaaaa", "bbbbb"]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        ("=== 1 failed, 2 passed in 0.01s ===", "=== 1 failed, 2 passed in 75.31s (0:01:15) ===", True),
+        ("✕ adds two numbers (12 ms)", "✕ adds two numbers (9 ms)", True),
+        ("Took 0:00:03.12\n2 tests failed", "Took 0:00:04.01\n2 tests failed", True),
+        ("No answer came after 3 s.", "No answer came after 12 s.", True),
+        ("2 个测试失败，用时 3 秒", "2 个测试失败，用时 0.5 秒", True),
+        ("[2026-12-01 05:11:18] parse failed", "[2026-12-02 06:00:00] parse failed", True),
+        ("KeyError at 0x7f01a of Parser", "KeyError at 0x7f02b of Parser", True),
+        ("took 31 s, limit 5 s", "took 5 s, limit 31 s", False),
+        ("should end in 5 s but took 31 s", "should end in 31 s but took 5 s", False),
+        ("expected 09:00:00, got 10:00:00", "expected 10:00:00, got 09:00:00", False),
+        ("timeout is 3 s, not 5 s", "timeout is 5 s, not 3 s", False),
+        ("in 3 s > 2 s of budget", "in 4 s > 2 s of budget", False),
+    ],
+)
+def test_a_time_that_was_measured_by_the_way_is_no_part_of_a_failure_and_one_that_is_compared_is(a, b, same):
+    known = Lesson("Mind the accents.", evidence=a)
+
+    lessons = merged((known,), Lesson("Lower-case it.", evidence=b), own={known.advice})
+
+    assert advice_of(lessons) == ([] if same else ["Mind the accents."]) + ["Lower-case it."]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["1", "in 1", "in 1s ", "(1", "1:11:11", "1:11:11 ", "1-", "0xf", "/tmp/a", "/tmp/a:", "用时1", "took 1s!", "\n["],
+)
+def test_the_time_to_compare_evidence_grows_with_its_length_and_not_with_its_square(piece):
+    def seconds(count):
+        known, times = (Lesson("Mind it.", evidence=piece * (count // len(piece))),), []
+        for _ in range(3):
+            started = time.process_time()
+            merged(known, Lesson("Lower-case the text.", evidence=known[0].evidence + "x"))
+            times.append(time.process_time() - started)
+        return min(times)
+
+    assert seconds(20_000) / seconds(5_000) < 8  # 4 where it is linear, 16 where it is not
 
 
 async def test_only_the_last_three_of_many_lessons_of_one_run_are_shown_and_all_are_known():
