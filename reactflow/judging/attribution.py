@@ -70,10 +70,10 @@ _ANNOUNCING = (
 )
 _ZH_VERDICT = (
     r"因此|所以|综上|结论|結論|判定|裁决|裁決|评审|評審|评估|評估|评价|评定|审核|審核|审查"
-    r"|判断|裁定|答案|结果|結果|决定|输出|json"
+    r"|判断|裁定|通过|答案|结果|結果|决定|输出|json"
 )
 _ZH_ANNOUNCING = (
-    rf"(?i)(?:{_ZH_VERDICT}|以下|下面|如下|上述|所述|这是|本次|我|您要|给出|是|为|的|最终|最終|总体|意见|格式|通过"
+    rf"(?i)(?:{_ZH_VERDICT}|以下|下面|如下|上述|所述|这是|本次|我|您要|给出|是|为|的|最终|最終|总体|意见|格式"
     r"|对(?:该|此|这份|本|这个)?(?:回答|草稿|答复|答案)|\W)++"
 )
 _ANNOUNCED = r"(?:[:：=→]|[-=]>)\s*\Z"
@@ -91,7 +91,7 @@ _OPENING = rf"(?m)^[ \t>]{{0,9}}(?={_TAG}[ \t]*$)<[|]?(\w[\w-]*)|(?={_TAG}\s*\Z)
 _CLOSING = r"</(\w[\w-]{0,40})>"
 _OWN_TAG = (
     r"(?i)json|(?:final_?)?(?:verdict|answer)|decision|judge?ment|evaluation|assessment|review|conclusion|result|outcome"
-    r"|final|output|response|reply|message|channel|assistant|br|hr|think|thinking"
+    r"|final|output|response|reply|message|channel|assistant|think|thinking|br|hr|img|input|link|meta"
 )
 _UNMADE = r"(?i)(?:(?<!~)~~|[<‹]!--|//|\be\.g\.)\Z"  # struck out, a comment, an example
 _POINTING = (

@@ -47,7 +47,7 @@ from reactflow.judging.reply import (
     take_apart,
 )
 from reactflow.judging.verdict_words import (
-    begins_with_refusal,
+    contradicts,
     has_reservations,
     has_second_thoughts,
     read_word,
@@ -110,6 +110,9 @@ def read_verdict(text: str, *, question: str = "") -> Judgement:
     if passed and any(issue.severity >= CRITICAL for issue in said.issues):
         passed = False
         flags.append("The judge approved a draft with a critical issue, so it was read as a rejection.")
+    if passed and any(contradicts(issue.description) for issue in said.issues):
+        passed = False
+        flags.append(_CONTRADICTION)
     if not passed and feedback is None:
         feedback = issues_text(said.issues) or None
     if not passed and feedback is None:
@@ -233,7 +236,7 @@ def _said(members: Members, flags: dict[str, None]) -> bool | None:
     for key, value in members:
         if _speaks_against(key, value):
             said.append(False)
-        elif key in _REASON_KEYS and isinstance(value, str) and begins_with_refusal(value):
+        elif key in _REASON_KEYS and isinstance(value, str) and contradicts(value):
             refused = True
         elif key in YES_NO or key in VERDICTS or (key in MAYBE and isinstance(value, str)):
             word, flag = _yes_or_no(value)

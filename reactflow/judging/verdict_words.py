@@ -62,6 +62,7 @@ _CONDITION = (
     rf"(?i)\b(?:{_RESERVATION}|after|when|pending|subject|only|with|conditional)\b"
     "|但|不过|如果|若|前提|只要|除非|除了|假如|然而|待|需|修改"
 )
+_MUST_NOT = r"(?i)\b(?:must|should|has to) (?:be rejected|not (?:pass|be approved))\b|必须驳回|不应通过|不能通过"
 _SUBJECT = r"(?:(?:the|this|your) )?(?:draft |answer |text |reply |it )?|(?:该|此|这个|这份)?(?:草稿|回答|答案|答复)?"
 _REFUSAL = (
     r"\b(?:not (?:yet )?(?:be )?(?:approved?|accepted|acceptable|pass(?:ed)?)|disapproved?|unacceptable"
@@ -73,10 +74,10 @@ _HOWEVER = (
     r"(?i)\W{0,8}(?:but|however|because|which|except|although|though|unless|provided|as long as|但|不过|然而|除非|前提)"
 )
 _SECOND_THOUGHT = (
-    r"(?i)\A\W{0,8}no[.,;:!]|\b(?:wait|actually(?=,)|on reflection|sorry|apolog\w+|scratch|ignore|disregard"
-    r"|overlooked|update|disagree|withdraw|rework|redone|reject\w*(?! nothing)|(?<!not )(?<!n't )fail(?:s|ed)?"
-    r"|i meant|that said|(?:must|should) not|previous judge|first impression|stand by|what i['’]d)\b"
-    r"|\b(?:draft|answer|(?<!in )it|this|that) (?:is|was) (?:wrong|false)\b"
+    r"(?i)\A\W{0,8}no[.,;:!]|\A\s{0,8}(?:[?？]|吗)|\b(?:wait|hold on|take back|schema|actually(?=,)|sorry|apolog\w+"
+    r"|scratch|ignore|disregard|on reflection|overlooked|update|disagree|withdraw|rework|redone|reject\w*(?! nothing)"
+    r"|(?<!not )(?<!n't )fail(?:s|ed)?|i meant|that said|(?:must|should) not|previous judge|first impression|stand by"
+    r"|what i['’]d)\b|\b(?:draft|answer|(?<!in )it|this|that) (?:is|was) (?:wrong|false)\b"
     r"|抱歉|忽略|是错|有误|仅为|并非|不应|不能通过|第一印象|重新考虑"
 )
 _UNDONE = r"\s*(?:[!！]|~~(?!~)|//|[<‹]!--)"
@@ -89,11 +90,15 @@ _POSITIVE_MARKS, _NEGATIVE_MARKS = "✅✔☑✓👍🎉", "❌✗✘❎🚫👎
 _EDGES = f" \t.!。！*_`~#>|\"'“”‘’「」『』【】[]()（）<>\ufe0f{_POSITIVE_MARKS}{_NEGATIVE_MARKS}"
 _WORD_BREAK = r"[\s_\-‐-―/|]+"
 _NO_CHANGE = (
-    r"(?:无需|不需要?|不必|没有)[^，。]{0,8}(?:修改|改动|意见)"
-    r"|\bno (?:further )?(?:changes?|revisions?|edits?)(?: (?:are |is )?(?:needed|required|necessary))?(?!\w)"
+    r"(?:无需|不需要?|不必|没有|未)[^，。]{0,8}(?:修改|改动|意见|问题|错误)"
+    r"|\bno (?:further )?(?:changes?|revisions?|edits?|issues?|errors?|problems?)"
+    r"(?: (?:are |is |were )?(?:needed|required|necessary|found))?(?!\w)"
 )
 _NEW_SENTENCE = r"[.!。！]\s?[^\W_]"
-_NEGATION = r"(?i)\b(?:not?|never|none|neither|cannot|fail\w*|reject\w*)\b|n['’]t\b|不|未|没|非|否|无"
+_NEGATION = (
+    r"(?i)\b(?:not?|never|none|neither|cannot|false|fail\w*|reject\w*|revise\w*|den(?:y|ied))\b|n['’]t\b"
+    r"|不|未|没|非|否|无"
+)
 _PAUSE = r"\s?[.,:;，。：；(（]"
 
 
@@ -166,13 +171,14 @@ def has_second_thoughts(text: str) -> bool:
     return re.match(_HOWEVER, text) is not None or re.search(_SECOND_THOUGHT, text) is not None
 
 
-def begins_with_refusal(text: str) -> bool:
-    """Whether *text*, the reason of an approval, begins by refusing it: "Rejected: ...", "The draft does not pass." """
+def contradicts(reason: str) -> bool:
+    """Whether *reason*, or an issue, that stands beside an approval refuses it: "Rejected: ...", "It must not pass"."""
     refusal = (
         rf"(?i)reject (?:this|the|it)\b|(?:{_SUBJECT})(?:is|was) (?:wrong|incorrect|unusable)\b"
         rf"|(?:{_SUBJECT})(?:{_REFUSAL})\s*(?:[.,:;!，。：；！]|\Z)"
     )
-    return read_word(text, in_prose=True)[0] is False or re.match(refusal, text) is not None
+    begins = read_word(reason, in_prose=True)[0] is False or re.match(refusal, reason) is not None
+    return begins or re.search(_MUST_NOT, reason) is not None
 
 
 def refuses(text: str) -> bool:

@@ -272,7 +272,7 @@ def test_a_warning_of_the_files_is_shown(run, own, files):
     with (files / "in.jsonl").open("a") as file:
         file.write('{"id": 3, "prompt": "c", "more": 1}\n')
 
-    assert "Warning: The first row has no column 'more'" in run("--agent", "own:echo", output="out.csv").err
+    assert "Warning: The output has no column for 'more'" in run("--agent", "own:echo", output="out.csv").err
 
 
 def test_a_critic_that_is_its_own_drafter_is_warned_of(run, files):

@@ -225,7 +225,21 @@ def test_a_time_that_was_measured_by_the_way_is_no_part_of_a_failure_and_one_tha
 
 @pytest.mark.parametrize(
     "piece",
-    ["1", "in 1", "in 1s ", "(1", "1:11:11", "1:11:11 ", "1-", "0xf", "/tmp/a", "/tmp/a:", "用时1", "took 1s!", "\n["],
+    [
+        "1",
+        "in 1",
+        "in 1s ",
+        "(1",
+        "1:11:11",
+        "1:11:11 ",
+        "1-",
+        "0xf",
+        "/var/folders/a",
+        "/var/folders/a:",
+        "用时1",
+        "took 1s!",
+        "\n[",
+    ],
 )
 def test_the_time_to_compare_evidence_grows_with_its_length_and_not_with_its_square(piece):
     def seconds(count):
