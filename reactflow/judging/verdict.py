@@ -48,6 +48,7 @@ from reactflow.judging.reply import (
 )
 from reactflow.judging.verdict_words import (
     contradicts,
+    forbids,
     has_reservations,
     has_second_thoughts,
     read_word,
@@ -60,7 +61,7 @@ CRITICAL = 5
 """The severity that no approval survives."""
 
 _REASON_KEYS = frozenset((*FEEDBACKS, *REASONS))
-_NOTHING = r"(?i)(?:no|none|nothing|nil|false|0|无|無|没有|不需要|无需|否)\b|\Z"
+_NOTHING = r"(?i)(?:no|none|nothing|nil|false|0)\b|无|無|没有|不需要|否|\Z"
 _CONTRADICTION = "The judge contradicted itself, so the rejection counts."
 _SECOND_THOUGHTS = "The words behind its approval may take it back."
 
@@ -110,7 +111,7 @@ def read_verdict(text: str, *, question: str = "") -> Judgement:
     if passed and any(issue.severity >= CRITICAL for issue in said.issues):
         passed = False
         flags.append("The judge approved a draft with a critical issue, so it was read as a rejection.")
-    if passed and any(contradicts(issue.description) for issue in said.issues):
+    if passed and any(forbids(issue.description) for issue in said.issues):
         passed = False
         flags.append(_CONTRADICTION)
     if not passed and feedback is None:

@@ -172,13 +172,17 @@ def has_second_thoughts(text: str) -> bool:
 
 
 def contradicts(reason: str) -> bool:
-    """Whether *reason*, or an issue, that stands beside an approval refuses it: "Rejected: ...", "It must not pass"."""
+    """Whether *reason*, which stands beside an approval, refuses it: "Rejected: ...", "The draft is wrong"."""
     refusal = (
         rf"(?i)reject (?:this|the|it)\b|(?:{_SUBJECT})(?:is|was) (?:wrong|incorrect|unusable)\b"
         rf"|(?:{_SUBJECT})(?:{_REFUSAL})\s*(?:[.,:;!，。：；！]|\Z)"
     )
-    begins = read_word(reason, in_prose=True)[0] is False or re.match(refusal, reason) is not None
-    return begins or re.search(_MUST_NOT, reason) is not None
+    return read_word(reason, in_prose=True)[0] is False or re.match(refusal, reason) is not None or forbids(reason)
+
+
+def forbids(text: str) -> bool:
+    """Whether *text* says that the draft must not pass; an issue may otherwise be a trifle, whatever its first word."""
+    return re.search(_MUST_NOT, text) is not None
 
 
 def refuses(text: str) -> bool:

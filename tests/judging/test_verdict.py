@@ -68,6 +68,8 @@ PASSES = [
     '<answer>{"passed": true}</answer>',
     '<|channel|>final<|message|>{"passed": true}',
     '{"passed": true, "critical_issues": [], "must_fix": "no"}',
+    '{"passed": true, "critical_issues": "无严重问题", "must_fix": "没有发现问题"}',
+    '{"passed": true, "issues": [{"description": "Incomplete: a second source would help.", "severity": 1}]}',
     "The verdict is: APPROVED",
     "The text says when and where.\nVERDICT: APPROVED",
     'I checked every part of the draft.\n\n{"passed": true}',
