@@ -119,7 +119,7 @@ def test_long_drafts_are_compared_in_bounded_time():
 
     started = time.process_time()
     assert similarity(a, b) < 0.6
-    assert time.process_time() - started < 4
+    assert time.process_time() - started < 1.0
 
 
 def test_one_new_paragraph_leaves_a_long_draft_similar():

@@ -423,7 +423,7 @@ def test_hostile_text_is_read_in_bounded_time(piece):
     started = time.process_time()
     read_verdict_fields(piece * (MAX_CHARS // len(piece) // 3))
 
-    assert time.process_time() - started < 10
+    assert time.process_time() - started < 3
 
 
 @pytest.mark.parametrize("piece", ['{"a":1} ', '{"a":1}<think>', '天{"passed":true} ', 'it says:\n{"passed":true}\n'])
@@ -523,7 +523,7 @@ def test_the_words_before_a_long_array_are_read_once(lead):
     started = time.process_time()
     read_verdict_fields(lead + "[" + ",".join(['{"passed":true}'] * 5000) + "]")
 
-    assert time.process_time() - started < 5  # 0.1 s, where each element read them it was a minute
+    assert time.process_time() - started < 2  # 0.1 s, where each element read them it was a minute
 
 
 def test_a_verdict_at_the_end_of_a_long_line_is_the_judges_own():

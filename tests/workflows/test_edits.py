@@ -266,7 +266,7 @@ def test_very_long_texts_are_compared_in_bounded_time_by_the_lines_they_hold():
 
     assert share_changed_outside(before, after, []) == pytest.approx((len(lines[7]) + len(new)) / len(before))
     assert share_changed_outside(before, after, [span(lines[7], before)]) == 0.0
-    assert time.process_time() - started < 15
+    assert time.process_time() - started < 5
 
 
 def test_edits_survive_json():
